@@ -1,0 +1,296 @@
+//! The one validating pass over a JSON text: it refuses what the input rules refuse and notes
+//! where containers end and how shuffled objects are sorted. It builds no values.
+//!
+//! A container whose text is already in hcj-1 form is *clean*: it is later copied as one slice,
+//! so nothing beneath it is kept. Only objects with keys out of order have their members noted.
+
+use std::cmp::Ordering;
+
+use super::DEPTH_MAX;
+use super::reject::{Reason, Reject};
+use super::scan::{self, Unit, byte};
+use super::{number, order};
+
+/// One member of a shuffled object.
+#[derive(Clone, Copy)]
+pub(super) struct Member {
+    /// Offset of the key's opening quote.
+    pub(super) key: u32,
+    /// Offset of the value.
+    pub(super) value: u32,
+    /// Number of the first container that starts at or after the value.
+    pub(super) container: u32,
+}
+
+/// One container; they are numbered in the order in which they start.
+#[derive(Clone, Copy)]
+pub(super) struct Container {
+    /// Offset after the closing bracket.
+    pub(super) end: u32,
+    /// Number of the first container after this one and all that it holds.
+    pub(super) next: u32,
+    members: u32,
+    count_and_clean: u32,
+}
+
+const CLEAN: u32 = 1 << 31;
+
+impl Container {
+    /// Whether the text of the container is already its hcj-1 form.
+    pub(super) const fn is_clean(&self) -> bool {
+        self.count_and_clean & CLEAN != 0
+    }
+}
+
+/// What the pass leaves behind.
+pub(super) struct Index {
+    /// Offset of the value.
+    pub(super) root: usize,
+    containers: Vec<Container>,
+    members: Vec<Member>,
+}
+
+impl Index {
+    /// Checks `text` and indexes it. With `keep_all`, clean containers keep their insides
+    /// too: the diff walks them.
+    pub(super) fn build(text: &str, keep_all: bool) -> Result<Self, Reject> {
+        let mut pass = Pass {
+            text,
+            bytes: text.as_bytes(),
+            keep_all,
+            clean: true,
+            containers: Vec::new(),
+            members: Vec::new(),
+            pending: Vec::new(),
+        };
+        let root = scan::skip_blanks(pass.bytes, 0);
+        let end = pass.value(root, 0)?;
+        let rest = scan::skip_blanks(pass.bytes, end);
+        if rest < text.len() {
+            return Err(Reject::syntax(rest, "more text after the value"));
+        }
+        Ok(Self {
+            root,
+            containers: pass.containers,
+            members: pass.members,
+        })
+    }
+
+    pub(super) fn container(&self, number: u32) -> &Container {
+        &self.containers[number as usize]
+    }
+
+    /// The members of a shuffled object in key order; nothing for one whose text is in order.
+    pub(super) fn members(&self, container: &Container) -> &[Member] {
+        let start = container.members as usize;
+        let count = (container.count_and_clean & !CLEAN) as usize;
+        &self.members[start..start + count]
+    }
+}
+
+struct Pass<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    keep_all: bool,
+    /// Whether everything since the innermost open bracket is in hcj-1 form.
+    clean: bool,
+    containers: Vec<Container>,
+    members: Vec<Member>,
+    /// Members of the objects that are still open.
+    pending: Vec<Member>,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "texts of 4 GiB and more were refused before"
+)]
+const fn short(offset: usize) -> u32 {
+    offset as u32
+}
+
+impl Pass<'_> {
+    /// Returns the offset after the value.
+    fn value(&mut self, at: usize, depth: usize) -> Result<usize, Reject> {
+        match byte(self.bytes, at) {
+            b'"' => self.string(at),
+            b'{' => self.object(at, depth),
+            b'[' => self.array(at, depth),
+            b'-' | b'0'..=b'9' => self.number(at),
+            _ => scan::word(self.bytes, at),
+        }
+    }
+
+    fn object(&mut self, at: usize, depth: usize) -> Result<usize, Reject> {
+        let outside = self.open(at, depth)?;
+        let number = self.containers.len() - 1;
+        let base = self.pending.len();
+        let mut sorted = true;
+        let mut end = self.blanks(at + 1);
+        if byte(self.bytes, end) == b'}' {
+            return Ok(self.close(number, depth, outside, &[], end + 1));
+        }
+        loop {
+            let key = end;
+            if byte(self.bytes, key) != b'"' {
+                return Err(Reject::syntax(key, "expected a key"));
+            }
+            end = self.string(key)?;
+            if sorted && self.pending.len() > base {
+                let before = self.pending[self.pending.len() - 1].key as usize;
+                match order::keys(self.text, before, key) {
+                    Ordering::Less => {}
+                    Ordering::Equal => return Err(Reject::new(Reason::DuplicateKey, key)),
+                    Ordering::Greater => sorted = false,
+                }
+            }
+            end = self.blanks(end);
+            if byte(self.bytes, end) != b':' {
+                return Err(Reject::syntax(end, "expected a colon"));
+            }
+            end = self.blanks(end + 1);
+            self.pending.push(Member {
+                key: short(key),
+                value: short(end),
+                container: short(self.containers.len()),
+            });
+            end = self.value(end, depth + 1)?;
+            end = self.blanks(end);
+            match byte(self.bytes, end) {
+                b',' => end = self.blanks(end + 1),
+                b'}' => break,
+                _ => return Err(Reject::syntax(end, "expected a comma or a closing brace")),
+            }
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        let members = if sorted {
+            &[]
+        } else {
+            self.sort(&mut pending[base..])?
+        };
+        let end = self.close(number, depth, outside, members, end + 1);
+        pending.truncate(base);
+        self.pending = pending;
+        Ok(end)
+    }
+
+    fn sort<'m>(&self, members: &'m mut [Member]) -> Result<&'m [Member], Reject> {
+        members.sort_unstable_by(|a, b| order::keys(self.text, a.key as usize, b.key as usize));
+        for pair in members.windows(2) {
+            let (a, b) = (pair[0].key, pair[1].key);
+            if order::keys(self.text, a as usize, b as usize) == Ordering::Equal {
+                return Err(Reject::new(Reason::DuplicateKey, a.max(b) as usize));
+            }
+        }
+        Ok(members)
+    }
+
+    fn array(&mut self, at: usize, depth: usize) -> Result<usize, Reject> {
+        let outside = self.open(at, depth)?;
+        let number = self.containers.len() - 1;
+        let mut end = self.blanks(at + 1);
+        if byte(self.bytes, end) == b']' {
+            return Ok(self.close(number, depth, outside, &[], end + 1));
+        }
+        loop {
+            end = self.value(end, depth + 1)?;
+            end = self.blanks(end);
+            match byte(self.bytes, end) {
+                b',' => end = self.blanks(end + 1),
+                b']' => return Ok(self.close(number, depth, outside, &[], end + 1)),
+                _ => return Err(Reject::syntax(end, "expected a comma or a closing bracket")),
+            }
+        }
+    }
+
+    /// Returns whether the surroundings were clean so far.
+    fn open(&mut self, at: usize, depth: usize) -> Result<bool, Reject> {
+        if depth == DEPTH_MAX {
+            return Err(Reject::new(Reason::TooDeep, at));
+        }
+        self.containers.push(Container {
+            end: 0,
+            next: 0,
+            members: 0,
+            count_and_clean: 0,
+        });
+        Ok(std::mem::replace(&mut self.clean, true))
+    }
+
+    fn close(
+        &mut self,
+        number: usize,
+        depth: usize,
+        outside: bool,
+        members: &[Member],
+        end: usize,
+    ) -> usize {
+        let clean = self.clean && members.is_empty();
+        // The root keeps its children, so that excluded members can be stepped over.
+        if clean && depth > 0 && !self.keep_all {
+            self.containers.truncate(number + 1);
+        }
+        let start = self.members.len();
+        self.members.extend_from_slice(members);
+        self.containers[number] = Container {
+            end: short(end),
+            next: short(self.containers.len()),
+            members: short(start),
+            count_and_clean: short(members.len()) | if clean { CLEAN } else { 0 },
+        };
+        self.clean = outside && clean;
+        end
+    }
+
+    /// Returns the offset after the closing quote of the string at `at`.
+    #[inline]
+    fn string(&mut self, at: usize) -> Result<usize, Reject> {
+        let end = scan::plain_end(self.bytes, at + 1);
+        if byte(self.bytes, end) == b'"' {
+            Ok(end + 1)
+        } else {
+            self.escaped_string(end)
+        }
+    }
+
+    fn escaped_string(&mut self, mut at: usize) -> Result<usize, Reject> {
+        loop {
+            match self.bytes.get(at) {
+                Some(b'"') => return Ok(at + 1),
+                Some(b'\\') => {
+                    let (unit, end) = scan::escape(self.bytes, at)?;
+                    let Unit::Char(char) = unit else {
+                        return Err(Reject::new(Reason::LoneSurrogate, at));
+                    };
+                    if scan::escaped(char, &mut [0; 6]) != &self.bytes[at..end] {
+                        self.clean = false;
+                    }
+                    at = scan::plain_end(self.bytes, end);
+                }
+                Some(_) => return Err(Reject::syntax(at, "a control character in a string")),
+                None => return Err(Reject::syntax(at, "a string without its closing quote")),
+            }
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, at: usize) -> Result<usize, Reject> {
+        let shape = scan::number(self.bytes, at)?;
+        if !number::is_canonical(&self.bytes[at..shape.end], &shape) {
+            self.clean = false;
+            if number::overflows(&self.text[at..shape.end], &shape) {
+                return Err(Reject::new(Reason::NumberOutOfRange, at));
+            }
+        }
+        Ok(shape.end)
+    }
+
+    #[inline]
+    fn blanks(&mut self, at: usize) -> usize {
+        if byte(self.bytes, at) > b' ' {
+            return at;
+        }
+        let end = scan::skip_blanks(self.bytes, at);
+        self.clean &= end == at;
+        end
+    }
+}

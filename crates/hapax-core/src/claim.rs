@@ -1,0 +1,75 @@
+//! A request to act under a key. It says what is asked and by which rules; it decides nothing.
+
+use bytes::Bytes;
+
+use crate::fingerprint::{Fingerprint, Principal};
+use crate::key::Key;
+use crate::lease::Owner;
+use crate::policy::Policy;
+use crate::record::RecordId;
+use crate::scope::Scope;
+
+/// What was asked, kept so that a conflict can show how the second request differs.
+///
+/// It never holds request headers, so no credential reaches the store through it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Request {
+    /// The method, or the verb of a door that is not HTTP.
+    pub method: String,
+    /// The concrete path and query.
+    pub path: String,
+    /// The media type of the body, empty if there was none.
+    pub content_type: String,
+    /// The first 16 hexadecimal digits of the content hash, for people.
+    pub content_hash: String,
+    /// The body as received, or `None` where the door does not keep it.
+    pub body: Option<Bytes>,
+}
+
+/// A request to act under a key, once.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Whose key.
+    pub scope: Scope,
+    /// The key.
+    pub key: Key,
+    /// What is asked.
+    pub fingerprint: Fingerprint,
+    /// Who asks, where a replay may only go to the same principal.
+    pub principal: Option<Principal>,
+    /// Which attempt asks. Unique per attempt, so that a claimant recognises its own write.
+    pub owner: Owner,
+    /// The rules.
+    pub policy: Policy,
+    /// What a conflict may show later.
+    pub request: Request,
+}
+
+impl Claim {
+    /// A claim under the default policy, for any principal, that keeps nothing of the request.
+    #[must_use]
+    pub fn new(scope: Scope, key: Key, fingerprint: Fingerprint, owner: Owner) -> Self {
+        Self {
+            scope,
+            key,
+            fingerprint,
+            principal: None,
+            owner,
+            policy: Policy::default(),
+            request: Request::default(),
+        }
+    }
+
+    /// The same claim under `policy`.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The id of the record this claim is about.
+    #[must_use]
+    pub fn id(&self) -> RecordId {
+        RecordId::of(&self.scope, &self.key)
+    }
+}

@@ -1,0 +1,301 @@
+//! The seam that stores implement: a compare-and-set over records. It decides nothing.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::key::Key;
+use crate::record::{Record, RecordId, State, Version};
+use crate::scope::{Scope, Space, Tenant};
+use crate::time::Time;
+
+/// What a ledger method returns: a boxed future, so that `dyn Ledger` works everywhere.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// One write: put `next` in place if the stored version is still the expected one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Move {
+    /// The version that must be stored, or `None` if nothing may be stored.
+    pub expect: Option<Version>,
+    /// The record to write.
+    pub next: Record,
+    /// Whether a settled outcome is taken back by this, so that caches must forget it.
+    pub purges: bool,
+}
+
+/// Which columns a move touches, so that a store need not rewrite what did not change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Write {
+    /// A new row.
+    Insert,
+    /// Version and lease end only.
+    Renew,
+    /// Version, state, outcome and the time it was recorded; the request stays as it is.
+    Settle,
+    /// Every column but the id, the scope and the key.
+    Replace,
+}
+
+impl Move {
+    /// The move that writes `next` where nothing is stored.
+    #[must_use]
+    pub fn inserting(next: Record) -> Self {
+        Self {
+            expect: None,
+            next,
+            purges: false,
+        }
+    }
+
+    /// The move from `seen` to `next`.
+    #[must_use]
+    pub fn replacing(seen: &Record, next: Record) -> Self {
+        let purges = matches!(seen.state, State::Settled { .. });
+        Self {
+            expect: Some(seen.version),
+            next,
+            purges,
+        }
+    }
+
+    /// The move to `next` from what was seen.
+    #[must_use]
+    pub fn from_seen(seen: Option<&Record>, next: Record) -> Self {
+        match seen {
+            Some(seen) => Self::replacing(seen, next),
+            None => Self::inserting(next),
+        }
+    }
+
+    /// Which columns this move touches.
+    #[must_use]
+    pub fn write(&self) -> Write {
+        match (&self.expect, &self.next.state) {
+            (None, _) => Write::Insert,
+            (Some(_), State::Settled { .. }) => Write::Settle,
+            (Some(_), State::Held(hold)) if hold.epoch.0 != self.next.version => Write::Renew,
+            (Some(_), State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired) => {
+                Write::Replace
+            }
+        }
+    }
+}
+
+/// What became of a move.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Swap {
+    /// The record is written, as durably as the ledger promises.
+    Written,
+    /// Somebody was first: this is what is stored now.
+    Stale(Option<Box<Record>>),
+}
+
+/// How much of what a ledger acknowledged survives. Shown in `/health`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durability {
+    /// Survives kill -9 and power loss.
+    Full,
+    /// Survives kill -9; power loss may take the last moments.
+    Relaxed,
+    /// May be lost on failover.
+    BestEffort,
+    /// Gone with the process.
+    Process,
+}
+
+impl Durability {
+    /// The word used in the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Durability::Full => "full",
+            Durability::Relaxed => "relaxed",
+            Durability::BestEffort => "best_effort",
+            Durability::Process => "process",
+        }
+    }
+}
+
+/// Which records a scan lists, newest first. Freed and swept records are not listed.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// Whose records.
+    pub tenant: Tenant,
+    /// Only this space.
+    pub space: Option<Space>,
+    /// Only this state, by its word.
+    pub state: Option<&'static str>,
+    /// Only records after this one in the list, as a page's `next` gave it.
+    pub after: Option<(Time, RecordId)>,
+    /// At most this many, and never more than [`Scan::LIMIT_MAX`].
+    pub limit: usize,
+}
+
+impl Scan {
+    /// The most records on one page.
+    pub const LIMIT_MAX: usize = 500;
+
+    /// Everything of `tenant`, 50 to a page.
+    #[must_use]
+    pub fn of(tenant: Tenant) -> Self {
+        Self {
+            tenant,
+            space: None,
+            state: None,
+            after: None,
+            limit: 50,
+        }
+    }
+}
+
+/// One page of a scan.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The records, newest first.
+    pub records: Vec<Record>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<(Time, RecordId)>,
+}
+
+/// One bounded step of cleaning up, for all tenants.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// At most this many records in this step, and never more than [`Sweep::LIMIT_MAX`].
+    pub limit: usize,
+    /// How long a swept record is remembered, so that the next claim is told it had expired.
+    pub grace: Duration,
+}
+
+impl Sweep {
+    /// The most records one step touches.
+    pub const LIMIT_MAX: usize = 10_000;
+}
+
+impl Default for Sweep {
+    fn default() -> Self {
+        Self {
+            limit: 1000,
+            grace: Duration::from_secs(86_400),
+        }
+    }
+}
+
+/// What a sweep step did. A step that did nothing ends the sweep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Swept {
+    /// Expired records whose content was removed.
+    pub expired: usize,
+    /// Records forgotten altogether after their grace.
+    pub forgotten: usize,
+}
+
+/// The store of claims: a compare-and-set over records, batch first.
+///
+/// What every ledger promises, and the conformance suite checks:
+/// - `swap` writes each move whose record still has the expected version and answers
+///   [`Swap::Written`] only when it is as durable as [`Ledger::durability`] says. Moves are
+///   independent of each other; one move is all or nothing, payload included.
+/// - Any other move writes nothing and answers what is stored.
+/// - Nothing of one tenant is visible to, or changed through, a scope of another.
+/// - `now` is the ledger's own clock. Leases and expiry follow it and no other.
+///
+/// A complete toy store, good for a test:
+///
+/// ```
+/// use std::{collections::HashMap, sync::Mutex};
+/// use hapax_core::*;
+///
+/// #[derive(Default)]
+/// struct Toy(Mutex<HashMap<RecordId, Record>>);
+///
+/// impl Ledger for Toy {
+///     fn name(&self) -> &'static str { "toy" }
+///     fn durability(&self) -> Durability { Durability::Process }
+///     fn now(&self) -> Time { std::time::SystemTime::now().into() }
+///     fn swap(&self, moves: Vec<Move>) -> Answer<'_, Vec<Swap>> {
+///         let mut rows = self.0.lock().expect("no panic while held");
+///         let swaps = moves.into_iter().map(|step| {
+///             let stored = rows.get(&step.next.id);
+///             if stored.map(|record| record.version) != step.expect {
+///                 return Swap::Stale(stored.cloned().map(Box::new));
+///             }
+///             rows.insert(step.next.id, step.next);
+///             Swap::Written
+///         }).collect();
+///         Box::pin(std::future::ready(Ok(swaps)))
+///     }
+///     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
+///         let found = self.0.lock().expect("no panic while held").get(&id).cloned();
+///         Box::pin(std::future::ready(Ok(found.filter(|record| record.scope.tenant == tenant))))
+///     }
+///     fn scan(&self, _: Scan) -> Answer<'_, Page> {
+///         Box::pin(std::future::ready(Ok(Page { records: Vec::new(), next: None })))
+///     }
+///     fn sweep(&self, _: Sweep) -> Answer<'_, Swept> {
+///         Box::pin(std::future::ready(Ok(Swept::default())))
+///     }
+///     fn check(&self) -> Answer<'_, ()> { Box::pin(std::future::ready(Ok(()))) }
+/// }
+///
+/// let toy: Box<dyn Ledger> = Box::new(Toy::default());
+/// assert_eq!(toy.durability().as_str(), "process");
+/// ```
+pub trait Ledger: Send + Sync + 'static {
+    /// The store's name, for `/health` and metrics.
+    fn name(&self) -> &'static str;
+
+    /// How much of what is acknowledged survives.
+    fn durability(&self) -> Durability;
+
+    /// The ledger's clock. Cheap, and never earlier than a time the same ledger gave before it by more
+    /// than the precision of its clock.
+    fn now(&self) -> Time;
+
+    /// Writes each move whose record has the expected version; answers in the order of the moves.
+    ///
+    /// Dropping the future does not take a write back.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`](crate::Kind) when nothing was written,
+    /// [`Kind::OutcomeUnknown`](crate::Kind) when any of the moves may have been.
+    fn swap(&self, moves: Vec<Move>) -> Answer<'_, Vec<Swap>>;
+
+    /// The record with this id, if it is this tenant's.
+    fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>>;
+
+    /// A page of records, newest first.
+    fn scan(&self, scan: Scan) -> Answer<'_, Page>;
+
+    /// One bounded step of cleaning up: removes the content of expired records, and forgets records
+    /// whose grace is over. A record with a live lease, or in doubt under `hold`, is never touched.
+    fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept>;
+
+    /// Whether the ledger takes writes now.
+    fn check(&self) -> Answer<'_, ()>;
+
+    /// A number that differs whenever anyone, in any process, took back a settled outcome in between.
+    /// `None` when the ledger cannot tell: then nothing may be answered from a cache.
+    fn purges(&self) -> Option<u64> {
+        None
+    }
+
+    /// Stops background work and waits for it. The ledger answers [`Kind::Unavailable`](crate::Kind) afterwards.
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The record of `key` in `scope`, checked to be theirs.
+///
+/// # Errors
+/// Whatever [`Ledger::find`] answers, and [`Kind::Corrupt`](crate::Kind) if another key has the same id.
+pub async fn find(ledger: &dyn Ledger, scope: &Scope, key: &Key) -> Result<Option<Record>, Error> {
+    match ledger.find(scope.tenant, RecordId::of(scope, key)).await? {
+        Some(record) if record.scope != *scope || record.key != *key => {
+            Err(Error::new(crate::Kind::Corrupt, "finding the record")
+                .because("two keys share one id"))
+        }
+        found => Ok(found),
+    }
+}

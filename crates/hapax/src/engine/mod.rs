@@ -1,0 +1,346 @@
+//! The engine: loops decide and swap, keeps leases alive, settles before anyone is answered.
+//! It decides nothing itself; [`hapax_core::decide()`] does.
+
+mod cache;
+mod settle;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{
+    Cause, Claim, Doubt, Epoch, Error, Fence, Key, Kind, Lease, Ledger, Move, Outcome, Owner, Receipt, Record, RecordId,
+    Scope, State, Swap, Tenant, Time, Verdict, decide,
+};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use cache::Cache;
+use waiting::Waiting;
+
+pub use settle::Settled;
+
+/// How often decide and swap may be overtaken by others before the claim gives up for now.
+const ROUNDS_MAX: usize = 32;
+/// How often a waiter looks by itself, for holders in other processes that cannot wake it.
+const POLL: Duration = Duration::from_millis(200);
+
+/// What a claim gets. Only `Granted` may act.
+#[derive(Debug)]
+#[must_use = "a granted claim blocks its key until it is settled or released"]
+pub enum Claimed {
+    /// Act, then settle or release the lease.
+    Granted(Lease, Cause),
+    /// It happened: this is what came of it.
+    Replay(Receipt),
+    /// Somebody is acting; the answer may be there after this long.
+    Busy(Duration),
+    /// The key stands for another request: the record that has it.
+    Conflict(Box<Record>),
+    /// It may have happened, and only a person may say.
+    Lost(Doubt),
+}
+
+/// Claims keys on a ledger, keeps their leases alive and records their outcomes once.
+///
+/// Cheap to clone; clones share the waiters and the cache of settled outcomes.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use hapax::core::{Claim, Fingerprint, Key, Outcome, Scope, Tenant};
+/// use hapax::{Claimed, Engine, store::MemoryLedger};
+///
+/// let engine = Engine::new(std::sync::Arc::new(MemoryLedger::new()));
+/// let scope = Scope::new(Tenant::DEFAULT, "charge")?;
+/// let claim = || Claim::new(scope.clone(), Key::new("order-7").unwrap(), Fingerprint::of(b"10 EUR"), Engine::owner());
+///
+/// let receipt = engine.once(claim(), async |_fence| Outcome::text(200, "charged")).await?.receipt()?;
+/// assert!(!receipt.replayed);
+/// // The second call does not run: it gets what the first one recorded.
+/// let receipt = engine.once(claim(), async |_fence| unreachable!("never runs")).await?.receipt()?;
+/// assert!(receipt.replayed);
+///
+/// // The refusal: the same key for another request.
+/// let other = Claim { fingerprint: Fingerprint::of(b"99 EUR"), ..claim() };
+/// assert!(matches!(engine.claim(other).await?, Claimed::Conflict(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    ledger: Arc<dyn Ledger>,
+    waiting: Arc<Waiting>,
+    cache: Arc<Cache>,
+    tasks: TaskTracker,
+}
+
+/// How [`Engine::once`] ended.
+#[derive(Debug)]
+pub enum Once {
+    /// The outcome, made now or earlier.
+    Done(Receipt),
+    /// Somebody is acting; try again after this long.
+    Busy(Duration),
+    /// The key stands for another request.
+    Conflict(Box<Record>),
+    /// It may have happened, and only a person may say.
+    Lost(Doubt),
+}
+
+impl Once {
+    /// The receipt, where any other answer is an error to the caller.
+    ///
+    /// # Errors
+    /// [`NotDone`] says which other answer it was.
+    pub fn receipt(self) -> Result<Receipt, NotDone> {
+        match self {
+            Once::Done(receipt) => Ok(receipt),
+            Once::Busy(after) => Err(NotDone(format!("another attempt holds the key; retry after {after:?}"))),
+            Once::Conflict(record) => Err(NotDone(format!("the key {} stands for another request", record.key))),
+            Once::Lost(doubt) => Err(NotDone(format!("it is in doubt whether it happened: {}", doubt.as_str()))),
+        }
+    }
+}
+
+/// The answer was not an outcome.
+#[derive(Debug)]
+pub struct NotDone(String);
+
+impl std::fmt::Display for NotDone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotDone {}
+
+impl Engine {
+    /// An engine over `ledger`, with 64 MiB of cache for settled outcomes.
+    #[must_use]
+    pub fn new(ledger: Arc<dyn Ledger>) -> Self {
+        Self::with_cache_bytes(ledger, 64 * 1024 * 1024)
+    }
+
+    /// An engine over `ledger` that keeps at most about `cache_bytes` of settled outcomes in memory.
+    #[must_use]
+    pub fn with_cache_bytes(ledger: Arc<dyn Ledger>, cache_bytes: usize) -> Self {
+        Self {
+            ledger,
+            waiting: Arc::new(Waiting::default()),
+            cache: Arc::new(Cache::new(cache_bytes)),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// A new attempt: unique, and not guessable.
+    #[must_use]
+    pub fn owner() -> Owner {
+        Owner::from_u128(uuid::Uuid::new_v4().as_u128())
+    }
+
+    /// The ledger behind it.
+    #[must_use]
+    pub fn ledger(&self) -> &Arc<dyn Ledger> {
+        &self.ledger
+    }
+
+    /// What `claim` gets, waiting up to its policy's `wait` for the answer of one in flight.
+    ///
+    /// Dropping the future while it claims may leave the key held; it is then free, or in doubt, when
+    /// the lease runs out.
+    ///
+    /// # Errors
+    /// When the ledger could not say. Nothing may be done then: the claim is not granted.
+    pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
+        let deadline = Instant::now() + claim.policy.bounded().wait;
+        let mut seen = self.cache.get(claim.id(), self.ledger.purges()).map(|record| (*record).clone());
+        let mut ticket = None;
+        let mut overtaken = 0;
+        loop {
+            let now = self.ledger.now();
+            match decide(seen.as_ref(), &claim, now) {
+                Verdict::Grant(grant) => {
+                    let step = Move::from_seen(seen.as_ref(), grant.next);
+                    match self.grant(step, grant.cause).await? {
+                        Ok(granted) => return Ok(granted),
+                        Err(stored) => seen = stored,
+                    }
+                    overtaken += 1;
+                    if overtaken > ROUNDS_MAX {
+                        return Err(Error::new(Kind::Unavailable, "claiming the key").because("too many others claim it"));
+                    }
+                }
+                Verdict::Replay(outcome) => {
+                    let outcome = outcome.clone();
+                    return Ok(Claimed::Replay(receipt(seen.as_ref(), outcome, now)));
+                }
+                Verdict::Conflict(record) => return Ok(Claimed::Conflict(Box::new(record.clone()))),
+                Verdict::Lost(doubt) => return Ok(Claimed::Lost(doubt)),
+                Verdict::Busy(until) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(Claimed::Busy(until.since(now)));
+                    }
+                    // The ticket is taken before the record is read again, so no wake-up falls in between.
+                    let Some(ticket) = ticket.get_or_insert_with(|| self.waiting.join(claim.id())) else {
+                        return Ok(Claimed::Busy(until.since(now)));
+                    };
+                    let woken = ticket.woken();
+                    seen = self.reread(&claim).await?;
+                    if still_busy(seen.as_ref(), &claim, self.ledger.now()) {
+                        let pause = left.min(POLL).min(until.since(now).max(Duration::from_millis(1)));
+                        // Woken or not, the record is read again: a wake-up is a hint, never an answer.
+                        let _hint = tokio::time::timeout(pause, woken).await;
+                        seen = self.reread(&claim).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs `work` under `claim` once and records what it answers; everyone else gets that.
+    ///
+    /// The lease is kept alive while `work` runs. If the lease is lost all the same, nothing is recorded
+    /// and the answer is what the new holder makes of it.
+    ///
+    /// # Errors
+    /// When the ledger could not say or could not record. In the latter case `work` did run.
+    pub async fn once<W>(&self, claim: Claim, work: W) -> Result<Once, Error>
+    where
+        W: AsyncFnOnce(Fence) -> Outcome,
+    {
+        match self.claim(claim.clone()).await? {
+            Claimed::Granted(lease, _) => {
+                let work = work(lease.fence());
+                let (lease, outcome) = self.run(lease, work).await;
+                match self.settle(lease, outcome).await? {
+                    Settled::Recorded(receipt) => Ok(Once::Done(receipt)),
+                    Settled::Lost(_) => match self.claim(Claim { owner: Self::owner(), ..claim }).await? {
+                        Claimed::Replay(receipt) => Ok(Once::Done(receipt)),
+                        Claimed::Busy(after) => Ok(Once::Busy(after)),
+                        Claimed::Conflict(record) => Ok(Once::Conflict(record)),
+                        Claimed::Lost(doubt) => Ok(Once::Lost(doubt)),
+                        Claimed::Granted(lease, _) => {
+                            // The work ran and was not recorded: a second run needs a caller who asks for it.
+                            self.release(lease).await?;
+                            Ok(Once::Lost(Doubt::OutcomeUnknown))
+                        }
+                    },
+                }
+            }
+            Claimed::Replay(receipt) => Ok(Once::Done(receipt)),
+            Claimed::Busy(after) => Ok(Once::Busy(after)),
+            Claimed::Conflict(record) => Ok(Once::Conflict(record)),
+            Claimed::Lost(doubt) => Ok(Once::Lost(doubt)),
+        }
+    }
+
+    /// Runs `work` while a heartbeat extends the lease every third of its length.
+    ///
+    /// A heartbeat that fails is tried again at the next beat; one that finds the lease lost ends the
+    /// heartbeats, and settling will say so. Dropping the future drops `work` with it.
+    pub async fn run<T>(&self, mut lease: Lease, work: impl Future<Output = T>) -> (Lease, T) {
+        let beat = (lease.record().lease / 3).max(Duration::from_millis(1));
+        tokio::pin!(work);
+        let mut lost = false;
+        loop {
+            tokio::select! {
+                biased;
+                value = &mut work => return (lease, value),
+                () = tokio::time::sleep(beat), if !lost => {
+                    match self.renew(&mut lease).await {
+                        Ok(held) => lost = !held,
+                        Err(error) => tracing::warn!(id = %lease.id(), %error, "heartbeat failed; trying again"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Spawns `work` so that it outlives whoever waits for it, and is joined by [`Engine::drain`].
+    pub fn spawn<F>(&self, work: F) -> tokio::task::JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tasks.spawn(work)
+    }
+
+    /// Waits until everything that was spawned has ended, at most `patience`. Returns whether it has.
+    pub async fn drain(&self, patience: Duration) -> bool {
+        self.tasks.close();
+        tokio::time::timeout(patience, self.tasks.wait()).await.is_ok()
+    }
+
+    /// The record of `key` in `scope`, whatever its state.
+    ///
+    /// # Errors
+    /// When the ledger could not say.
+    pub async fn find(&self, scope: &Scope, key: &Key) -> Result<Option<Record>, Error> {
+        hapax_core::ledger::find(&*self.ledger, scope, key).await
+    }
+
+    /// The lease behind a fencing token, if it still holds.
+    ///
+    /// # Errors
+    /// When the ledger could not say.
+    pub async fn resume(&self, tenant: Tenant, id: RecordId, epoch: Epoch, owner: Owner) -> Result<Option<Lease>, Error> {
+        let found = self.ledger.find(tenant, id).await?;
+        Ok(found.and_then(|record| Lease::of(record, epoch, owner)))
+    }
+
+    async fn grant(&self, step: Move, cause: Cause) -> Result<Result<Claimed, Option<Record>>, Error> {
+        let purges = self.ledger.purges();
+        let next = step.next.clone();
+        match self.swap(step, "claiming the key").await? {
+            Swap::Written => {
+                self.cache.remove(next.id);
+                let hold = next.hold().expect("a granted record is held");
+                let lease = Lease::of(next, hold.epoch, hold.owner).expect("the hold is its own");
+                Ok(Ok(Claimed::Granted(lease, cause)))
+            }
+            Swap::Stale(stored) => Ok(Err(stored.map(|record| self.remember(*record, purges)))),
+        }
+    }
+
+    async fn reread(&self, claim: &Claim) -> Result<Option<Record>, Error> {
+        let purges = self.ledger.purges();
+        if let Some(record) = self.cache.get(claim.id(), purges) {
+            return Ok(Some((*record).clone()));
+        }
+        Ok(self.find(&claim.scope, &claim.key).await?.map(|record| self.remember(record, purges)))
+    }
+
+    /// Keeps a settled record for later replays. `purges` was read before the record was.
+    fn remember(&self, record: Record, purges: Option<u64>) -> Record {
+        if let (State::Settled { .. }, Some(purges)) = (&record.state, purges) {
+            self.cache.put(Arc::new(record.clone()), purges);
+        }
+        record
+    }
+
+    async fn swap(&self, step: Move, doing: &'static str) -> Result<Swap, Error> {
+        let mut swaps = self.ledger.swap(vec![step]).await?;
+        swaps.pop().ok_or_else(|| Error::new(Kind::Corrupt, doing).because("the ledger answered nothing"))
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("ledger", &self.ledger.name()).finish_non_exhaustive()
+    }
+}
+
+fn still_busy(seen: Option<&Record>, claim: &Claim, now: Time) -> bool {
+    matches!(decide(seen, claim, now), Verdict::Busy(_))
+}
+
+fn receipt(seen: Option<&Record>, outcome: Arc<Outcome>, now: Time) -> Receipt {
+    let settled_at = match seen.map(|record| &record.state) {
+        Some(State::Settled { at, .. }) => *at,
+        Some(State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired) | None => now,
+    };
+    let id = seen.map_or_else(|| RecordId::from_uuid(uuid::Uuid::nil()), |record| record.id);
+    Receipt { id, outcome, settled_at, replayed: true }
+}

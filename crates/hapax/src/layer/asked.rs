@@ -1,0 +1,111 @@
+//! What a request asks: its fingerprint and content hash, and the claim made of them.
+
+use bytes::Bytes;
+use hapax_core::canonical::{Document, Selection};
+use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Tenant};
+use http::{HeaderMap, Method, Uri, header::CONTENT_TYPE};
+
+use super::route::{Route, holds_id};
+use crate::Engine;
+
+/// What a request asks, hashed.
+///
+/// ```
+/// use hapax::layer::{Asked, Route};
+/// use http::{HeaderMap, Method};
+///
+/// let route = Route::default();
+/// let asked = |body: &'static str| {
+///     Asked::new(&Method::POST, &"/payments".parse().unwrap(), &HeaderMap::new(), body.into(), &route.selection)
+/// };
+/// let ten = asked(r#"{"amount": 10, "request_id": "a"}"#);
+/// assert_eq!(ten.fingerprint(), asked(r#"{"request_id":"b","amount":10.0}"#).fingerprint(), "the same request");
+/// assert_ne!(ten.fingerprint(), asked(r#"{"amount":11}"#).fingerprint());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Asked {
+    method: Method,
+    path: String,
+    content_type: String,
+    body: Bytes,
+    body_hash: Fingerprint,
+    content_hash: Fingerprint,
+}
+
+impl Asked {
+    /// Hashes a request: JSON by its canonical form without the excluded fields, anything else by its
+    /// media type and bytes. A body that is not acceptable JSON counts as bytes.
+    #[must_use]
+    pub fn new(method: &Method, uri: &Uri, headers: &HeaderMap, body: Bytes, selection: &Selection) -> Self {
+        let media_type = media_type(headers);
+        let body_hash = hash_body(&media_type, &body, selection);
+        let path = uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
+        let content_hash = if uri.query().is_some() || holds_id(uri.path()) {
+            Fingerprint::of_parts(&[path.as_bytes(), body_hash.as_bytes()])
+        } else {
+            body_hash
+        };
+        Self { method: method.clone(), path, content_type: media_type, body, body_hash, content_hash }
+    }
+
+    /// The hash of method, concrete path and query, and body: what is stored and compared.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_parts(&[self.method.as_str().as_bytes(), self.path.as_bytes(), self.body_hash.as_bytes()])
+    }
+
+    /// The first 16 digits of the content hash, for people and for derived keys.
+    #[must_use]
+    pub fn content_hash(&self) -> String {
+        self.content_hash.short()
+    }
+
+    /// The key for a request that carries none: tenant, route and content hash.
+    #[must_use]
+    pub fn derived_key(&self, tenant: Tenant, space: &Space) -> Key {
+        let key = format!("{}:{space}:{}", tenant.simple(), self.content_hash());
+        Key::new(&key).expect("a space is short enough for its derived keys")
+    }
+
+    /// The claim on `key` for this request.
+    #[must_use]
+    pub fn claim(self, scope: Scope, key: Key, principal: Option<Principal>, route: &Route) -> Claim {
+        let fingerprint = self.fingerprint();
+        let content_hash = self.content_hash();
+        Claim {
+            scope,
+            key,
+            fingerprint,
+            principal,
+            owner: Engine::owner(),
+            policy: route.policy,
+            request: Request {
+                method: self.method.to_string(),
+                path: self.path,
+                content_type: self.content_type,
+                content_hash,
+                body: Some(self.body),
+            },
+        }
+    }
+}
+
+fn hash_body(media_type: &str, body: &Bytes, selection: &Selection) -> Fingerprint {
+    if is_json(media_type)
+        && let Ok(document) = Document::parse(body)
+    {
+        return Fingerprint::from_bytes(document.sha256(selection));
+    }
+    Fingerprint::of_parts(&[media_type.as_bytes(), body])
+}
+
+/// The media type in lower case, without parameters: a charset does not make it another request.
+fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(value);
+    text.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+fn is_json(media_type: &str) -> bool {
+    media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json")
+}

@@ -1,0 +1,174 @@
+//! One granted request: runs the handler under its lease and records the answer before it is sent.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::FutureExt;
+use hapax_core::{Cause, Doubt, Lease, OnLost, Outcome, State};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Request, Response, response};
+use http_body::Body;
+use http_body_util::BodyExt;
+use tower_service::Service;
+
+use super::answer;
+use super::body::{RequestBody, ResponseBody};
+use super::route::Route;
+use crate::problem::Problem;
+use crate::{Engine, Settled};
+
+/// How a granted request ended.
+pub(super) enum Ran<B: Body> {
+    Answered(Response<ResponseBody<B>>),
+    Refused(Box<Problem>),
+}
+
+/// What the handler answered, as far as it matters for the record.
+enum Handled<B: Body> {
+    /// The key is given back: the answer is not final.
+    Passed(Response<B>),
+    /// All of it is here.
+    Whole(response::Parts, Bytes),
+    /// It is too large, or has no end to wait for: the beginning, and the rest.
+    Unkept(response::Parts, Bytes, Pin<Box<B>>),
+    /// All of it is here, and trailers with it, which a replay could not give.
+    Trailed(response::Parts, Bytes, HeaderMap),
+    /// It broke off.
+    Broken(response::Parts, Bytes, B::Error),
+}
+
+/// Runs the handler to its end, whoever still waits for it.
+pub(super) async fn run<S, ReqBody, ResBody>(
+    engine: Engine,
+    lease: Lease,
+    cause: Cause,
+    route: Route,
+    mut inner: S,
+    request: Request<RequestBody<ReqBody>>,
+) -> Result<Ran<ResBody>, S::Error>
+where
+    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
+    ResBody: Body,
+{
+    let work = async {
+        let response = inner.call(request).await?;
+        Ok(handle(response, route.max_response_bytes).await)
+    };
+    let (lease, ran) = engine.run(lease, AssertUnwindSafe(work).catch_unwind()).await;
+    let handled = match ran {
+        Ok(Ok(handled)) => handled,
+        Ok(Err(error)) => {
+            give_up(&engine, lease).await;
+            return Err(error);
+        }
+        Err(panic) => {
+            give_up(&engine, lease).await;
+            std::panic::resume_unwind(panic);
+        }
+    };
+    let mut ran = record(&engine, lease, &route, handled).await;
+    if let (Ran::Answered(response), Cause::Expired) = (&mut ran, cause) {
+        response.headers_mut().insert(answer::X_IDEMPOTENCY_EXPIRED, HeaderValue::from_static("true"));
+    }
+    Ok(ran)
+}
+
+async fn record<B: Body>(engine: &Engine, lease: Lease, route: &Route, handled: Handled<B>) -> Ran<B> {
+    let (parts, outcome, body) = match handled {
+        Handled::Passed(response) => {
+            release(engine, lease).await;
+            return Ran::Answered(response.map(ResponseBody::passed));
+        }
+        Handled::Broken(parts, first, failure) => {
+            give_up(engine, lease).await;
+            return Ran::Answered(Response::from_parts(parts, ResponseBody::broken(first, failure)));
+        }
+        Handled::Whole(parts, bytes) => {
+            let outcome = Outcome::new(parts.status.as_u16(), bytes.clone());
+            (parts, outcome, ResponseBody::whole(bytes))
+        }
+        Handled::Unkept(parts, first, rest) => {
+            let outcome = Outcome::not_kept(parts.status.as_u16());
+            (parts, outcome, ResponseBody::resumed(first, rest))
+        }
+        Handled::Trailed(parts, bytes, trailers) => {
+            let outcome = Outcome::not_kept(parts.status.as_u16());
+            (parts, outcome, ResponseBody::trailed(bytes, trailers))
+        }
+    };
+    let outcome = Outcome { headers: answer::stored_headers(&parts.headers, route), ..outcome };
+    let id = lease.id();
+    match engine.settle(lease, outcome).await {
+        Ok(Settled::Recorded(_)) => Ran::Answered(Response::from_parts(parts, body)),
+        Ok(Settled::Lost(stored)) => {
+            tracing::error!(%id, "the lease was lost while the handler ran; its answer is not recorded");
+            match stored.map(|record| record.state) {
+                // Everyone gets the recorded answer, this caller included.
+                Some(State::Settled { outcome, .. }) if outcome.whole().is_some() => {
+                    Ran::Answered(answer::replay(&outcome).map(ResponseBody::whole))
+                }
+                Some(State::Settled { .. } | State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired)
+                | None => Ran::Refused(Box::new(answer::not_recorded())),
+            }
+        }
+        Err(error) => {
+            tracing::error!(%id, %error, code = error.kind().code(), "the answer was not recorded");
+            Ran::Refused(Box::new(answer::not_recorded()))
+        }
+    }
+}
+
+/// Reads the answer as far as it can be recorded.
+async fn handle<B: Body>(response: Response<B>, bytes_max: usize) -> Handled<B> {
+    if !answer::is_final(response.status()) {
+        return Handled::Passed(response);
+    }
+    let (parts, body) = response.into_parts();
+    // An event stream has no end to wait for.
+    let streams = parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    if streams || body.size_hint().lower() > bytes_max as u64 {
+        return Handled::Unkept(parts, Bytes::new(), Box::pin(body));
+    }
+    let mut first = BytesMut::new();
+    let mut body = Box::pin(body);
+    loop {
+        match body.frame().await {
+            None => return Handled::Whole(parts, first.freeze()),
+            Some(Err(failure)) => return Handled::Broken(parts, first.freeze(), failure),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    first.put(data);
+                    if first.len() > bytes_max {
+                        return Handled::Unkept(parts, first.freeze(), body);
+                    }
+                }
+                Err(frame) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        return Handled::Trailed(parts, first.freeze(), trailers);
+                    }
+                }
+            },
+        }
+    }
+}
+
+async fn release(engine: &Engine, lease: Lease) {
+    let id = lease.id();
+    if let Err(error) = engine.release(lease).await {
+        tracing::error!(%id, %error, "the key was not given back; it is free when its lease runs out");
+    }
+}
+
+/// The handler ended without an answer: run again, or in doubt, as the record's policy says.
+async fn give_up(engine: &Engine, lease: Lease) {
+    let id = lease.id();
+    match lease.record().on_lost {
+        OnLost::Retry => release(engine, lease).await,
+        OnLost::Hold => {
+            if let Err(error) = engine.doubt(lease, Doubt::OutcomeUnknown).await {
+                tracing::error!(%id, %error, "the doubt was not recorded; the key is in doubt when its lease runs out");
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The service: which requests are keyed, and what a claim's answer means for the response.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hapax_core::{Claim, Key, Principal, Scope, Space};
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tower_service::Service;
+
+use super::asked::Asked;
+use super::body::{RequestBody, ResponseBody};
+use super::future::ResponseFuture;
+use super::layer::Setup;
+use super::route::{Route, route_pattern};
+use super::{answer, key, run};
+use crate::Claimed;
+use crate::problem::{Problem, TraceId};
+
+/// Bodies over this are hashed off the async threads.
+const HASH_INLINE_BYTES_MAX: usize = 128 * 1024;
+
+/// The service that [`IdempotencyLayer`](super::IdempotencyLayer) makes.
+#[derive(Clone)]
+pub struct Idempotency<S> {
+    inner: S,
+    setup: Arc<Setup>,
+}
+
+impl<S> Idempotency<S> {
+    pub(super) fn new(inner: S, setup: Arc<Setup>) -> Self {
+        Self { inner, setup }
+    }
+}
+
+impl<S: std::fmt::Debug> std::fmt::Debug for Idempotency<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Idempotency").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Idempotency<S>
+where
+    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    ReqBody: Body + Send + 'static,
+    ReqBody::Data: Send,
+    ReqBody::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    ResBody: Body + Send + 'static,
+    ResBody::Data: Send,
+    ResBody::Error: Send + 'static,
+{
+    type Response = Response<ResponseBody<ResBody>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, ResBody, S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        match self.keyed(&request) {
+            Ok(None) => ResponseFuture::passing(self.inner.call(request.map(RequestBody::passed))),
+            Ok(Some(keyed)) => {
+                // The instance that is ready runs the request; its clone takes its place.
+                let next = self.inner.clone();
+                let ready = std::mem::replace(&mut self.inner, next);
+                ResponseFuture::keyed(Box::pin(answer_keyed(self.setup.clone(), keyed, ready, request)))
+            }
+            Err(problem) => {
+                let response = refuse(problem, request.headers(), request.extensions().get::<TraceId>());
+                ResponseFuture::keyed(Box::pin(std::future::ready(Ok(response))))
+            }
+        }
+    }
+}
+
+/// A request that runs under a key.
+struct Keyed {
+    space: Space,
+    route: Route,
+    /// Absent when it is derived from the body, which is not read yet.
+    key: Option<Key>,
+}
+
+impl<S> Idempotency<S> {
+    /// How `request` is keyed, if it is.
+    fn keyed<B>(&self, request: &Request<B>) -> Result<Option<Keyed>, Box<Problem>> {
+        if !matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH | Method::DELETE) {
+            return Ok(None);
+        }
+        let space = route_pattern(request.method(), request.uri().path());
+        let Some(route) = self.setup.routes.find(space.as_str()) else { return Ok(None) };
+        let key = key::parse_key(request.headers()).map_err(|error| Box::new(answer::key_invalid(&error)))?;
+        match key {
+            None if route.derive => Ok(Some(Keyed { space, route: route.clone(), key: None })),
+            None if route.required => Err(Box::new(answer::key_required(space.as_str()))),
+            None => Ok(None),
+            Some(key) => Ok(Some(Keyed { space, route: route.clone(), key: Some(key) })),
+        }
+    }
+}
+
+/// Claims, then answers as the claim says.
+async fn answer_keyed<S, ReqBody, ResBody>(
+    setup: Arc<Setup>,
+    keyed: Keyed,
+    inner: S,
+    request: Request<ReqBody>,
+) -> Result<Response<ResponseBody<ResBody>>, S::Error>
+where
+    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    ReqBody: Body + Send + 'static,
+    ReqBody::Data: Send,
+    ReqBody::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    ResBody: Body + Send + 'static,
+    ResBody::Data: Send,
+    ResBody::Error: Send + 'static,
+{
+    let (parts, body) = request.into_parts();
+    let trace = parts.extensions.get::<TraceId>().cloned();
+    let bytes = match collect(body, keyed.route.max_body_bytes).await {
+        Ok(bytes) => bytes,
+        Err(problem) => return Ok(refuse(problem, &parts.headers, trace.as_ref())),
+    };
+    let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
+    let engine = &setup.engine;
+    let problem = match engine.claim(claim.clone()).await {
+        Ok(Claimed::Granted(lease, cause)) => {
+            let headers = parts.headers.clone();
+            let request = Request::from_parts(parts, RequestBody::whole(bytes));
+            let work = run::run(engine.clone(), lease, cause, keyed.route, inner, request);
+            return match engine.spawn(work).await {
+                Ok(Ok(run::Ran::Answered(response))) => Ok(response),
+                Ok(Ok(run::Ran::Refused(problem))) => Ok(refuse(problem, &headers, trace.as_ref())),
+                Ok(Err(error)) => Err(error),
+                Err(failed) => match failed.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_cancelled) => Ok(refuse(Box::new(answer::stopping()), &headers, trace.as_ref())),
+                },
+            };
+        }
+        Ok(Claimed::Replay(receipt)) => {
+            return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
+        }
+        Ok(Claimed::Busy(held_for)) => answer::in_progress(&claim, held_for),
+        Ok(Claimed::Conflict(record)) => answer::conflict(&record, &claim, &keyed.route, engine.ledger().now()),
+        Ok(Claimed::Lost(doubt)) => answer::in_doubt(&claim, doubt),
+        Err(error) => {
+            tracing::error!(%error, code = error.kind().code(), "the key was not claimed");
+            answer::not_claimed(&error)
+        }
+    };
+    Ok(refuse(Box::new(problem), &parts.headers, trace.as_ref()))
+}
+
+async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
+    let tenant = setup.tenant(parts);
+    let principal = parts.extensions.get::<Principal>().copied();
+    let (method, uri, headers) = (parts.method.clone(), parts.uri.clone(), parts.headers.clone());
+    let selection = keyed.route.selection.clone();
+    let large = body.len() > HASH_INLINE_BYTES_MAX;
+    let hash = move || Asked::new(&method, &uri, &headers, body, &selection);
+    let asked = if large {
+        tokio::task::spawn_blocking(hash).await.expect("hashing does not panic and is not aborted")
+    } else {
+        hash()
+    };
+    let key = keyed.key.clone().unwrap_or_else(|| asked.derived_key(tenant, &keyed.space));
+    asked.claim(Scope { tenant, space: keyed.space.clone() }, key, principal, &keyed.route)
+}
+
+async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Box<Problem>>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Box::new(answer::body_too_large(bytes_max))),
+        Err(_broken) => Err(Box::new(answer::body_unreadable())),
+    }
+}
+
+fn refuse<B: Body>(problem: Box<Problem>, headers: &http::HeaderMap, trace: Option<&TraceId>) -> Response<ResponseBody<B>> {
+    let trace = trace.cloned().unwrap_or_else(|| TraceId::of(headers));
+    problem.into_response(&trace, headers).map(ResponseBody::whole)
+}

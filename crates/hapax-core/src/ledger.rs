@@ -186,6 +186,8 @@ impl Default for Sweep {
 pub struct Swept {
     /// Expired records whose content was removed.
     pub expired: usize,
+    /// Given-back records whose time is over; they held no content.
+    pub retired: usize,
     /// Records forgotten altogether after their grace.
     pub forgotten: usize,
 }

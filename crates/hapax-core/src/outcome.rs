@@ -89,6 +89,8 @@ pub struct Receipt {
     pub outcome: Arc<Outcome>,
     /// When it was recorded, on the ledger's clock.
     pub settled_at: Time,
+    /// Until when it answers for its key.
+    pub expires_at: Time,
     /// Whether an earlier call made it.
     pub replayed: bool,
 }

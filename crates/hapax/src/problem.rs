@@ -38,8 +38,12 @@ impl TraceId {
     /// The trace id that these request headers carry, or a new one.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
-        parent.and_then(Self::in_traceparent).unwrap_or_else(Self::random)
+        let parent = headers
+            .get("traceparent")
+            .and_then(|value| value.to_str().ok());
+        parent
+            .and_then(Self::in_traceparent)
+            .unwrap_or_else(Self::random)
     }
 
     /// The id as text.
@@ -51,8 +55,15 @@ impl TraceId {
     fn in_traceparent(parent: &str) -> Option<Self> {
         let (version, rest) = parent.split_once('-')?;
         let (id, _span) = rest.split_once('-')?;
-        let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let valid = version.len() == 2 && version != "ff" && is_hex(version) && id.len() == 32 && is_hex(id);
+        let is_hex = |text: &str| {
+            text.bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let valid = version.len() == 2
+            && version != "ff"
+            && is_hex(version)
+            && id.len() == 32
+            && is_hex(id);
         (valid && id.bytes().any(|byte| byte != b'0')).then(|| Self(id.to_owned()))
     }
 }
@@ -87,7 +98,13 @@ pub struct Problem {
 impl Problem {
     /// A refusal with this status and code. The message says what to do next.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), details: Map::new(), headers: Vec::new() }
+        Self {
+            status,
+            code,
+            message: message.into(),
+            details: Map::new(),
+            headers: Vec::new(),
+        }
     }
 
     /// The store cannot be reached for now: 503, and the caller may retry.
@@ -119,7 +136,10 @@ impl Problem {
     #[must_use]
     pub fn retry_after(self, span: Duration) -> Self {
         let seconds = span.as_millis().div_ceil(1000).max(1);
-        self.with_header(RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)))
+        self.with_header(
+            RETRY_AFTER,
+            HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)),
+        )
     }
 
     /// The status.
@@ -140,8 +160,12 @@ impl Problem {
         let (media_type, document) = if accepts_problem_json(request_headers) {
             ("application/problem+json", self.rfc9457(trace))
         } else {
-            let error = json!({"code": self.code, "message": self.message, "details": self.details});
-            ("application/json", json!({"error": error, "trace_id": trace.as_str()}))
+            let error =
+                json!({"code": self.code, "message": self.message, "details": self.details});
+            (
+                "application/json",
+                json!({"error": error, "trace_id": trace.as_str()}),
+            )
         };
         let mut response = Response::new(Bytes::from(document.to_string()));
         *response.status_mut() = self.status;

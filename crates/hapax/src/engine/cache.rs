@@ -34,7 +34,10 @@ struct Entry {
 impl Cache {
     pub(super) fn new(bytes_max: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, shard_bytes_max: bytes_max / SHARDS / 2 }
+        Self {
+            shards,
+            shard_bytes_max: bytes_max / SHARDS / 2,
+        }
     }
 
     /// The record, if nobody anywhere has taken back an outcome since it was read.
@@ -44,7 +47,10 @@ impl Cache {
         if let Some(entry) = shard.young.get(&id) {
             return (entry.purges == purges).then(|| entry.record.clone());
         }
-        let entry = shard.old.remove(&id).filter(|entry| entry.purges == purges)?;
+        let entry = shard
+            .old
+            .remove(&id)
+            .filter(|entry| entry.purges == purges)?;
         let record = entry.record.clone();
         shard.insert(entry, self.shard_bytes_max);
         Some(record)
@@ -53,7 +59,8 @@ impl Cache {
     /// Keeps a settled record that was read when the ledger's count of purges was `purges`.
     pub(super) fn put(&self, record: Arc<Record>, purges: u64) {
         if cost(&record) <= self.shard_bytes_max / 4 {
-            self.shard(record.id).insert(Entry { record, purges }, self.shard_bytes_max);
+            self.shard(record.id)
+                .insert(Entry { record, purges }, self.shard_bytes_max);
         }
     }
 
@@ -68,7 +75,9 @@ impl Cache {
     fn shard(&self, id: RecordId) -> std::sync::MutexGuard<'_, Shard> {
         let shard = usize::from(id.as_uuid().as_bytes()[0]) % SHARDS;
         // A shard is whole between any two lines that could panic; losing an entry is harmless anyway.
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,7 +98,11 @@ impl Shard {
 fn cost(record: &Record) -> usize {
     let answered = match &record.state {
         State::Settled { outcome, .. } => {
-            let headers: usize = outcome.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+            let headers: usize = outcome
+                .headers
+                .iter()
+                .map(|(name, value)| name.len() + value.len())
+                .sum();
             headers + outcome.whole().map_or(0, bytes::Bytes::len)
         }
         State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => 0,
@@ -105,7 +118,12 @@ mod tests {
 
     fn settled(key: &str, body_bytes: usize) -> Arc<Record> {
         let scope = Scope::new(Tenant::DEFAULT, "s").unwrap();
-        let claim = Claim::new(scope, Key::new(key).unwrap(), Fingerprint::of(b"a"), Owner::from_u128(1));
+        let claim = Claim::new(
+            scope,
+            Key::new(key).unwrap(),
+            Fingerprint::of(b"a"),
+            Owner::from_u128(1),
+        );
         let now = Time::from_ms(1);
         let outcome = Outcome::new(200, Bytes::from(vec![0; body_bytes]));
         Arc::new(Record::granted(&claim, Version(1), now).settled(outcome, now))
@@ -118,7 +136,10 @@ mod tests {
         cache.put(record.clone(), 7);
         assert!(cache.get(record.id, Some(7)).is_some());
         assert!(cache.get(record.id, Some(8)).is_none());
-        assert!(cache.get(record.id, None).is_none(), "a ledger that cannot tell is never answered for");
+        assert!(
+            cache.get(record.id, None).is_none(),
+            "a ledger that cannot tell is never answered for"
+        );
     }
 
     #[test]
@@ -127,10 +148,14 @@ mod tests {
         for n in 0..5000 {
             cache.put(settled(&format!("k{n}"), 1000), 0);
         }
-        let held: usize = cache.shards.iter().map(|shard| {
-            let shard = shard.lock().unwrap();
-            shard.young.len() + shard.old.len()
-        }).sum();
+        let held: usize = cache
+            .shards
+            .iter()
+            .map(|shard| {
+                let shard = shard.lock().unwrap();
+                shard.young.len() + shard.old.len()
+            })
+            .sum();
         assert!(held * 1512 <= 1 << 20, "{held} entries are held");
         assert!(held > 100);
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Cause, Claim, Doubt, Epoch, Error, Fence, Key, Kind, Lease, Ledger, Move, Outcome, Owner, Receipt, Record, RecordId,
-    Scope, State, Swap, Tenant, Time, Verdict, decide,
+    Cause, Claim, Doubt, Epoch, Error, Fence, Key, Kind, Lease, Ledger, Move, Outcome, Owner,
+    Receipt, Record, RecordId, Scope, State, Swap, Tenant, Time, Verdict, decide,
 };
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -96,9 +96,17 @@ impl Once {
     pub fn receipt(self) -> Result<Receipt, NotDone> {
         match self {
             Once::Done(receipt) => Ok(receipt),
-            Once::Busy(after) => Err(NotDone(format!("another attempt holds the key; retry after {after:?}"))),
-            Once::Conflict(record) => Err(NotDone(format!("the key {} stands for another request", record.key))),
-            Once::Lost(doubt) => Err(NotDone(format!("it is in doubt whether it happened: {}", doubt.as_str()))),
+            Once::Busy(after) => Err(NotDone(format!(
+                "another attempt holds the key; retry after {after:?}"
+            ))),
+            Once::Conflict(record) => Err(NotDone(format!(
+                "the key {} stands for another request",
+                record.key
+            ))),
+            Once::Lost(doubt) => Err(NotDone(format!(
+                "it is in doubt whether it happened: {}",
+                doubt.as_str()
+            ))),
         }
     }
 }
@@ -154,7 +162,10 @@ impl Engine {
     /// When the ledger could not say. Nothing may be done then: the claim is not granted.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
         let deadline = Instant::now() + claim.policy.bounded().wait;
-        let mut seen = self.cache.get(claim.id(), self.ledger.purges()).map(|record| (*record).clone());
+        let mut seen = self
+            .cache
+            .get(claim.id(), self.ledger.purges())
+            .map(|record| (*record).clone());
         let mut ticket = None;
         let mut overtaken = 0;
         loop {
@@ -168,14 +179,17 @@ impl Engine {
                     }
                     overtaken += 1;
                     if overtaken > ROUNDS_MAX {
-                        return Err(Error::new(Kind::Unavailable, "claiming the key").because("too many others claim it"));
+                        return Err(Error::new(Kind::Unavailable, "claiming the key")
+                            .because("too many others claim it"));
                     }
                 }
                 Verdict::Replay(outcome) => {
-                    let outcome = outcome.clone();
-                    return Ok(Claimed::Replay(receipt(seen.as_ref(), outcome, now)));
+                    let record = seen.as_ref().expect("a replay is of a record");
+                    return Ok(Claimed::Replay(replayed(record, outcome)));
                 }
-                Verdict::Conflict(record) => return Ok(Claimed::Conflict(Box::new(record.clone()))),
+                Verdict::Conflict(record) => {
+                    return Ok(Claimed::Conflict(Box::new(record.clone())));
+                }
                 Verdict::Lost(doubt) => return Ok(Claimed::Lost(doubt)),
                 Verdict::Busy(until) => {
                     let left = deadline.saturating_duration_since(Instant::now());
@@ -183,13 +197,16 @@ impl Engine {
                         return Ok(Claimed::Busy(until.since(now)));
                     }
                     // The ticket is taken before the record is read again, so no wake-up falls in between.
-                    let Some(ticket) = ticket.get_or_insert_with(|| self.waiting.join(claim.id())) else {
+                    let Some(ticket) = ticket.get_or_insert_with(|| self.waiting.join(claim.id()))
+                    else {
                         return Ok(Claimed::Busy(until.since(now)));
                     };
                     let woken = ticket.woken();
                     seen = self.reread(&claim).await?;
                     if still_busy(seen.as_ref(), &claim, self.ledger.now()) {
-                        let pause = left.min(POLL).min(until.since(now).max(Duration::from_millis(1)));
+                        let pause = left
+                            .min(POLL)
+                            .min(until.since(now).max(Duration::from_millis(1)));
                         // Woken or not, the record is read again: a wake-up is a hint, never an answer.
                         let _hint = tokio::time::timeout(pause, woken).await;
                         seen = self.reread(&claim).await?;
@@ -216,7 +233,13 @@ impl Engine {
                 let (lease, outcome) = self.run(lease, work).await;
                 match self.settle(lease, outcome).await? {
                     Settled::Recorded(receipt) => Ok(Once::Done(receipt)),
-                    Settled::Lost(_) => match self.claim(Claim { owner: Self::owner(), ..claim }).await? {
+                    Settled::Lost(_) => match self
+                        .claim(Claim {
+                            owner: Self::owner(),
+                            ..claim
+                        })
+                        .await?
+                    {
                         Claimed::Replay(receipt) => Ok(Once::Done(receipt)),
                         Claimed::Busy(after) => Ok(Once::Busy(after)),
                         Claimed::Conflict(record) => Ok(Once::Conflict(record)),
@@ -270,7 +293,9 @@ impl Engine {
     /// Waits until everything that was spawned has ended, at most `patience`. Returns whether it has.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.tasks.close();
-        tokio::time::timeout(patience, self.tasks.wait()).await.is_ok()
+        tokio::time::timeout(patience, self.tasks.wait())
+            .await
+            .is_ok()
     }
 
     /// The record of `key` in `scope`, whatever its state.
@@ -285,12 +310,22 @@ impl Engine {
     ///
     /// # Errors
     /// When the ledger could not say.
-    pub async fn resume(&self, tenant: Tenant, id: RecordId, epoch: Epoch, owner: Owner) -> Result<Option<Lease>, Error> {
+    pub async fn resume(
+        &self,
+        tenant: Tenant,
+        id: RecordId,
+        epoch: Epoch,
+        owner: Owner,
+    ) -> Result<Option<Lease>, Error> {
         let found = self.ledger.find(tenant, id).await?;
         Ok(found.and_then(|record| Lease::of(record, epoch, owner)))
     }
 
-    async fn grant(&self, step: Move, cause: Cause) -> Result<Result<Claimed, Option<Record>>, Error> {
+    async fn grant(
+        &self,
+        step: Move,
+        cause: Cause,
+    ) -> Result<Result<Claimed, Option<Record>>, Error> {
         let purges = self.ledger.purges();
         let next = step.next.clone();
         match self.swap(step, "claiming the key").await? {
@@ -309,7 +344,10 @@ impl Engine {
         if let Some(record) = self.cache.get(claim.id(), purges) {
             return Ok(Some((*record).clone()));
         }
-        Ok(self.find(&claim.scope, &claim.key).await?.map(|record| self.remember(record, purges)))
+        Ok(self
+            .find(&claim.scope, &claim.key)
+            .await?
+            .map(|record| self.remember(record, purges)))
     }
 
     /// Keeps a settled record for later replays. `purges` was read before the record was.
@@ -322,13 +360,17 @@ impl Engine {
 
     async fn swap(&self, step: Move, doing: &'static str) -> Result<Swap, Error> {
         let mut swaps = self.ledger.swap(vec![step]).await?;
-        swaps.pop().ok_or_else(|| Error::new(Kind::Corrupt, doing).because("the ledger answered nothing"))
+        swaps
+            .pop()
+            .ok_or_else(|| Error::new(Kind::Corrupt, doing).because("the ledger answered nothing"))
     }
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("ledger", &self.ledger.name()).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("ledger", &self.ledger.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -336,11 +378,17 @@ fn still_busy(seen: Option<&Record>, claim: &Claim, now: Time) -> bool {
     matches!(decide(seen, claim, now), Verdict::Busy(_))
 }
 
-fn receipt(seen: Option<&Record>, outcome: Arc<Outcome>, now: Time) -> Receipt {
-    let settled_at = match seen.map(|record| &record.state) {
-        Some(State::Settled { at, .. }) => *at,
-        Some(State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired) | None => now,
+/// The receipt of an outcome that `record` had recorded.
+fn replayed(record: &Record, outcome: &Arc<Outcome>) -> Receipt {
+    let settled_at = match &record.state {
+        State::Settled { at, .. } => *at,
+        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => record.created_at,
     };
-    let id = seen.map_or_else(|| RecordId::from_uuid(uuid::Uuid::nil()), |record| record.id);
-    Receipt { id, outcome, settled_at, replayed: true }
+    Receipt {
+        id: record.id,
+        outcome: outcome.clone(),
+        settled_at,
+        expires_at: record.expires_at,
+        replayed: true,
+    }
 }

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use hapax_core::{Doubt, Error, Lease, Move, Outcome, Receipt, Record, RecordId, State, Swap, Tenant};
+use hapax_core::{
+    Doubt, Error, Lease, Move, Outcome, Receipt, Record, RecordId, State, Swap, Tenant,
+};
 
 use super::Engine;
 
@@ -35,7 +37,11 @@ impl Engine {
     /// out; then its policy decides.
     pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Settled, Error> {
         let purges = self.ledger.purges();
-        let ended = self.end(lease, |lease, engine| lease.settle(outcome.clone(), engine.ledger.now())).await?;
+        let ended = self
+            .end(lease, |lease, engine| {
+                lease.settle(outcome.clone(), engine.ledger.now())
+            })
+            .await?;
         let record = match ended {
             Ended::Written(record) => record,
             Ended::Lost(stored) => return Ok(Settled::Lost(stored)),
@@ -43,7 +49,13 @@ impl Engine {
         let State::Settled { outcome, at } = &record.state else {
             return Ok(Settled::Lost(Some(record)));
         };
-        let receipt = Receipt { id: record.id, outcome: outcome.clone(), settled_at: *at, replayed: false };
+        let receipt = Receipt {
+            id: record.id,
+            outcome: outcome.clone(),
+            settled_at: *at,
+            expires_at: record.expires_at,
+            replayed: false,
+        };
         let id = record.id;
         self.remember(*record, purges);
         self.waiting.wake(id);
@@ -56,7 +68,9 @@ impl Engine {
     /// When the ledger could not record it; the key is then free when the lease runs out.
     pub async fn release(&self, lease: Lease) -> Result<bool, Error> {
         let id = lease.id();
-        let ended = self.end(lease, |lease, engine| lease.release(engine.ledger.now())).await?;
+        let ended = self
+            .end(lease, |lease, engine| lease.release(engine.ledger.now()))
+            .await?;
         self.waiting.wake(id);
         Ok(matches!(ended, Ended::Written(_)))
     }
@@ -95,7 +109,9 @@ impl Engine {
     pub async fn delete(&self, tenant: Tenant, id: RecordId) -> Result<Option<Record>, Error> {
         let mut seen = self.ledger.find(tenant, id).await?;
         loop {
-            let Some(record) = seen.filter(answers) else { return Ok(None) };
+            let Some(record) = seen.filter(answers) else {
+                return Ok(None);
+            };
             let step = Move::replacing(&record, record.freed(self.ledger.now()));
             match self.swap(step, "deleting the key").await? {
                 Swap::Written => {
@@ -110,7 +126,11 @@ impl Engine {
 
     /// Writes the last move of a lease. A transient failure is tried again; a try whose answer got lost
     /// is recognised by what it wrote.
-    async fn end(&self, lease: Lease, step: impl Fn(Lease, &Engine) -> Move) -> Result<Ended, Error> {
+    async fn end(
+        &self,
+        lease: Lease,
+        step: impl Fn(Lease, &Engine) -> Move,
+    ) -> Result<Ended, Error> {
         let (epoch, owner) = (lease.epoch(), lease.owner());
         let mut record = lease.record().clone();
         let mut pause = PAUSE;
@@ -123,10 +143,15 @@ impl Engine {
             let next = write.next.clone();
             match self.swap(write, "ending the lease").await {
                 Ok(Swap::Written) => return Ok(Ended::Written(Box::new(next))),
-                Ok(Swap::Stale(Some(stored))) if tried.as_ref().is_some_and(|tried| same_end(tried, &stored)) => {
+                Ok(Swap::Stale(Some(stored)))
+                    if tried.as_ref().is_some_and(|tried| same_end(tried, &stored)) =>
+                {
                     return Ok(Ended::Written(stored));
                 }
-                Ok(Swap::Stale(Some(stored))) if Lease::of((*stored).clone(), epoch, owner).is_some() && attempt < TRIES_MAX => {
+                Ok(Swap::Stale(Some(stored)))
+                    if Lease::of((*stored).clone(), epoch, owner).is_some()
+                        && attempt < TRIES_MAX =>
+                {
                     record = *stored;
                 }
                 Ok(Swap::Stale(stored)) => return Ok(Ended::Lost(stored)),
@@ -149,7 +174,12 @@ fn same_end(tried: &Record, stored: &Record) -> bool {
         return false;
     }
     match (&tried.state, &stored.state) {
-        (State::Settled { outcome: ours, .. }, State::Settled { outcome: theirs, .. }) => ours == theirs,
+        (
+            State::Settled { outcome: ours, .. },
+            State::Settled {
+                outcome: theirs, ..
+            },
+        ) => ours == theirs,
         (ours, theirs) => ours == theirs,
     }
 }

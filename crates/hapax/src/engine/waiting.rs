@@ -42,7 +42,11 @@ impl Waiting {
         gates.waiters += 1;
         let (gate, count) = gates.open.entry(id).or_default();
         *count += 1;
-        Some(Ticket { waiting: self.clone(), id, gate: gate.clone() })
+        Some(Ticket {
+            waiting: self.clone(),
+            id,
+            gate: gate.clone(),
+        })
     }
 
     /// Wakes everyone who waits for `id`.

@@ -44,8 +44,17 @@ fn is_never_stored(name: &HeaderName) -> bool {
         || name.starts_with("proxy-")
         || matches!(
             name,
-            "set-cookie" | "authorization" | "date" | "connection" | "keep-alive" | "te" | "trailer"
-                | "transfer-encoding" | "upgrade" | "content-length" | "authentication-info"
+            "set-cookie"
+                | "authorization"
+                | "date"
+                | "connection"
+                | "keep-alive"
+                | "te"
+                | "trailer"
+                | "transfer-encoding"
+                | "upgrade"
+                | "content-length"
+                | "authentication-info"
         )
 }
 
@@ -60,7 +69,12 @@ pub(super) fn stored_headers(headers: &HeaderMap, route: &Route) -> Vec<(String,
     headers
         .iter()
         .filter(|(name, _)| kept(name) && !is_never_stored(name))
-        .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())))
+        .map(|(name, value)| {
+            (
+                name.as_str().to_owned(),
+                Bytes::copy_from_slice(value.as_bytes()),
+            )
+        })
         .collect()
 }
 
@@ -69,18 +83,24 @@ pub(super) fn replay(outcome: &Outcome) -> Response<Bytes> {
     let mut response = Response::new(outcome.whole().cloned().unwrap_or_default());
     *response.status_mut() = StatusCode::from_u16(outcome.status).unwrap_or(StatusCode::OK);
     for (name, value) in &outcome.headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), HeaderValue::from_bytes(value)) {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::try_from(name.as_str()),
+            HeaderValue::from_bytes(value),
+        ) {
             response.headers_mut().append(name, value);
         }
     }
     let yes = HeaderValue::from_static("true");
-    response.headers_mut().insert(X_IDEMPOTENCY_REPLAY, yes.clone());
+    response
+        .headers_mut()
+        .insert(X_IDEMPOTENCY_REPLAY, yes.clone());
     response.headers_mut().insert(IDEMPOTENCY_REPLAYED, yes);
     response
 }
 
 pub(super) fn key_required(space: &str) -> Problem {
-    let message = format!("{space} needs an Idempotency-Key header; send one that is new for each operation");
+    let message =
+        format!("{space} needs an Idempotency-Key header; send one that is new for each operation");
     Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_required", message)
 }
 
@@ -90,19 +110,28 @@ pub(super) fn key_invalid(error: &KeyError) -> Problem {
 }
 
 pub(super) fn body_too_large(bytes_max: usize) -> Problem {
-    let message = format!("a request with an Idempotency-Key may have a body of at most {bytes_max} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).with_detail("max_bytes", bytes_max)
+    let message =
+        format!("a request with an Idempotency-Key may have a body of at most {bytes_max} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+        .with_detail("max_bytes", bytes_max)
 }
 
 pub(super) fn body_unreadable() -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "body_unreadable", "the request body ended before it was complete; send it again")
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "body_unreadable",
+        "the request body ended before it was complete; send it again",
+    )
 }
 
 /// The same key for another request.
 pub(super) fn conflict(record: &Record, claim: &Claim, route: &Route, now: Time) -> Problem {
     let message = "Request body differs from original request with same idempotency key";
     let mut problem = Problem::new(route.mismatch_status, "IDEMPOTENCY_CONFLICT", message)
-        .with_header(X_IDEMPOTENCY_CONFLICT, HeaderValue::from_static("body-mismatch"));
+        .with_header(
+            X_IDEMPOTENCY_CONFLICT,
+            HeaderValue::from_static("body-mismatch"),
+        );
     if let Value::Object(details) = conflict_details(record, claim, route, now) {
         for (name, value) in details {
             problem = problem.with_detail(&name, value);
@@ -131,24 +160,54 @@ pub fn conflict_details(record: &Record, claim: &Claim, route: &Route, now: Time
 fn differences(record: &Record, claim: &Claim, route: &Route) -> Vec<String> {
     let mut lines = Vec::new();
     if record.request.method != claim.request.method {
-        lines.push(format!("(method): '{}' → '{}'", record.request.method, claim.request.method));
+        lines.push(format!(
+            "(method): '{}' → '{}'",
+            record.request.method, claim.request.method
+        ));
     }
     if record.request.path != claim.request.path {
-        lines.push(format!("(path): '{}' → '{}'", cut(&record.request.path), cut(&claim.request.path)));
+        lines.push(format!(
+            "(path): '{}' → '{}'",
+            cut(&record.request.path),
+            cut(&claim.request.path)
+        ));
     }
-    let options = diff::Options { selection: route.selection.clone(), masked: route.redact.clone(), ..Default::default() };
+    let options = diff::Options {
+        selection: route.selection.clone(),
+        masked: route.redact.clone(),
+        ..Default::default()
+    };
     if let (Some(old), Some(new)) = (&record.request.body, &claim.request.body) {
         let left = options.changes_max - lines.len();
-        lines.extend(diff(old, new, &diff::Options { changes_max: left, ..options }).iter().map(ToString::to_string));
+        lines.extend(
+            diff(
+                old,
+                new,
+                &diff::Options {
+                    changes_max: left,
+                    ..options
+                },
+            )
+            .iter()
+            .map(ToString::to_string),
+        );
     }
     if lines.is_empty() && record.request.content_type != claim.request.content_type {
-        lines.push(format!("(content-type): '{}' → '{}'", cut(&record.request.content_type), cut(&claim.request.content_type)));
+        lines.push(format!(
+            "(content-type): '{}' → '{}'",
+            cut(&record.request.content_type),
+            cut(&claim.request.content_type)
+        ));
     }
     lines
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= 256 { text.to_owned() } else { text.chars().take(256).chain(['…']).collect() }
+    if text.chars().count() <= 256 {
+        text.to_owned()
+    } else {
+        text.chars().take(256).chain(['…']).collect()
+    }
 }
 
 /// Somebody is running it.
@@ -163,9 +222,15 @@ pub(super) fn in_progress(claim: &Claim, held_for: Duration) -> Problem {
 /// It may have happened.
 pub(super) fn in_doubt(claim: &Claim, doubt: Doubt) -> Problem {
     let message = match doubt {
-        Doubt::RunnerDied => "the request was started and its runner died; an operator must settle or release the key",
-        Doubt::OutcomeUnknown => "the request was started and its outcome is unknown; an operator must settle or release the key",
-        Doubt::ResponseNotStored => "the request was carried out; its answer was too large to keep and went to its first caller only",
+        Doubt::RunnerDied => {
+            "the request was started and its runner died; an operator must settle or release the key"
+        }
+        Doubt::OutcomeUnknown => {
+            "the request was started and its outcome is unknown; an operator must settle or release the key"
+        }
+        Doubt::ResponseNotStored => {
+            "the request was carried out; its answer was too large to keep and went to its first caller only"
+        }
     };
     Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_IN_DOUBT", message)
         .with_detail("key", claim.key.as_str())
@@ -176,23 +241,35 @@ pub(super) fn in_doubt(claim: &Claim, doubt: Doubt) -> Problem {
 pub(super) fn not_claimed(error: &Error) -> Problem {
     match error.kind() {
         Kind::Unavailable => Problem::store_unavailable(),
-        Kind::OutcomeUnknown => Problem::store_unavailable().with_detail("reason", "outcome_unknown"),
-        Kind::Corrupt | Kind::Limit | Kind::Unsafe => {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the stored record cannot be used; see the log")
+        Kind::OutcomeUnknown => {
+            Problem::store_unavailable().with_detail("reason", "outcome_unknown")
         }
+        Kind::Corrupt | Kind::Limit | Kind::Unsafe => Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "the stored record cannot be used; see the log",
+        ),
     }
 }
 
 /// The request ran, and its answer could not be recorded.
 pub(super) fn not_recorded() -> Problem {
     let message = "the request was carried out, but its answer could not be recorded; retry with the same key";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
-        .with_detail("reason", "outcome_unknown")
-        .retry_after(Duration::from_secs(1))
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "store_unavailable",
+        message,
+    )
+    .with_detail("reason", "outcome_unknown")
+    .retry_after(Duration::from_secs(1))
 }
 
 /// The process ends before the request could run to its end.
 pub(super) fn stopping() -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "the server is stopping; retry with the same key")
-        .retry_after(Duration::from_secs(1))
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "shutting_down",
+        "the server is stopping; retry with the same key",
+    )
+    .retry_after(Duration::from_secs(1))
 }

@@ -36,22 +36,41 @@ impl Asked {
     /// Hashes a request: JSON by its canonical form without the excluded fields, anything else by its
     /// media type and bytes. A body that is not acceptable JSON counts as bytes.
     #[must_use]
-    pub fn new(method: &Method, uri: &Uri, headers: &HeaderMap, body: Bytes, selection: &Selection) -> Self {
+    pub fn new(
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+        selection: &Selection,
+    ) -> Self {
         let media_type = media_type(headers);
         let body_hash = hash_body(&media_type, &body, selection);
-        let path = uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
+        let path = uri
+            .path_and_query()
+            .map_or_else(|| uri.path().to_owned(), ToString::to_string);
         let content_hash = if uri.query().is_some() || holds_id(uri.path()) {
             Fingerprint::of_parts(&[path.as_bytes(), body_hash.as_bytes()])
         } else {
             body_hash
         };
-        Self { method: method.clone(), path, content_type: media_type, body, body_hash, content_hash }
+        Self {
+            method: method.clone(),
+            path,
+            content_type: media_type,
+            body,
+            body_hash,
+            content_hash,
+        }
     }
 
     /// The hash of method, concrete path and query, and body: what is stored and compared.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of_parts(&[self.method.as_str().as_bytes(), self.path.as_bytes(), self.body_hash.as_bytes()])
+        Fingerprint::of_parts(&[
+            self.method.as_str().as_bytes(),
+            self.path.as_bytes(),
+            self.body_hash.as_bytes(),
+        ])
     }
 
     /// The first 16 digits of the content hash, for people and for derived keys.
@@ -69,7 +88,13 @@ impl Asked {
 
     /// The claim on `key` for this request.
     #[must_use]
-    pub fn claim(self, scope: Scope, key: Key, principal: Option<Principal>, route: &Route) -> Claim {
+    pub fn claim(
+        self,
+        scope: Scope,
+        key: Key,
+        principal: Option<Principal>,
+        route: &Route,
+    ) -> Claim {
         let fingerprint = self.fingerprint();
         let content_hash = self.content_hash();
         Claim {
@@ -101,9 +126,16 @@ fn hash_body(media_type: &str, body: &Bytes, selection: &Selection) -> Fingerpri
 
 /// The media type in lower case, without parameters: a charset does not make it another request.
 fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let value = headers
+        .get(CONTENT_TYPE)
+        .map(http::HeaderValue::as_bytes)
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(value);
-    text.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+    text.split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase()
 }
 
 fn is_json(media_type: &str) -> bool {

@@ -37,46 +37,85 @@ pin_project! {
 
 impl<B> RequestBody<B> {
     pub(super) fn passed(body: B) -> Self {
-        Self { inner: Inner::Passed { body } }
+        Self {
+            inner: Inner::Passed { body },
+        }
     }
 
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self { inner: Inner::Whole { bytes: Some(bytes), trailers: None } }
+        Self {
+            inner: Inner::Whole {
+                bytes: Some(bytes),
+                trailers: None,
+            },
+        }
     }
 }
 
 impl<B: Body> ResponseBody<B> {
     pub(super) fn passed(body: B) -> Self {
-        Self { inner: Inner::Passed { body }, failure: None }
+        Self {
+            inner: Inner::Passed { body },
+            failure: None,
+        }
     }
 
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self { inner: Inner::Whole { bytes: Some(bytes), trailers: None }, failure: None }
+        Self {
+            inner: Inner::Whole {
+                bytes: Some(bytes),
+                trailers: None,
+            },
+            failure: None,
+        }
     }
 
     /// `first`, then the rest of the body it was read from.
     pub(super) fn resumed(first: Bytes, rest: Pin<Box<B>>) -> Self {
-        Self { inner: Inner::Resumed { first: Some(first), rest }, failure: None }
+        Self {
+            inner: Inner::Resumed {
+                first: Some(first),
+                rest,
+            },
+            failure: None,
+        }
     }
 
     /// `bytes`, then `trailers`.
     pub(super) fn trailed(bytes: Bytes, trailers: HeaderMap) -> Self {
-        Self { inner: Inner::Whole { bytes: Some(bytes), trailers: Some(trailers) }, failure: None }
+        Self {
+            inner: Inner::Whole {
+                bytes: Some(bytes),
+                trailers: Some(trailers),
+            },
+            failure: None,
+        }
     }
 
     /// `first`, then the failure that ended the body it was read from.
     pub(super) fn broken(first: Bytes, failure: B::Error) -> Self {
-        Self { inner: Inner::Whole { bytes: Some(first), trailers: None }, failure: Some(failure) }
+        Self {
+            inner: Inner::Whole {
+                bytes: Some(first),
+                trailers: None,
+            },
+            failure: Some(failure),
+        }
     }
 }
 
 impl<B: Body> Inner<B> {
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project() {
             InnerProjection::Passed { body } => poll_bytes(body, context),
-            InnerProjection::Whole { bytes, trailers } => {
-                Poll::Ready(take(bytes).or_else(|| trailers.take().map(Frame::trailers)).map(Ok))
-            }
+            InnerProjection::Whole { bytes, trailers } => Poll::Ready(
+                take(bytes)
+                    .or_else(|| trailers.take().map(Frame::trailers))
+                    .map(Ok),
+            ),
             InnerProjection::Resumed { first, rest } => match take(first) {
                 Some(frame) => Poll::Ready(Some(Ok(frame))),
                 None => poll_bytes(rest.as_mut(), context),
@@ -87,7 +126,9 @@ impl<B: Body> Inner<B> {
     fn ended(&self) -> bool {
         match self {
             Inner::Passed { body } => body.is_end_stream(),
-            Inner::Whole { bytes, trailers } => bytes.as_ref().is_none_or(Bytes::is_empty) && trailers.is_none(),
+            Inner::Whole { bytes, trailers } => {
+                bytes.as_ref().is_none_or(Bytes::is_empty) && trailers.is_none()
+            }
             Inner::Resumed { first, rest } => first.is_none() && rest.is_end_stream(),
         }
     }
@@ -95,7 +136,9 @@ impl<B: Body> Inner<B> {
     fn hint(&self) -> SizeHint {
         match self {
             Inner::Passed { body } => body.size_hint(),
-            Inner::Whole { bytes, .. } => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Inner::Whole { bytes, .. } => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Inner::Resumed { first, rest } => {
                 let begun = first.as_ref().map_or(0, |bytes| bytes.len() as u64);
                 let (left, mut hint) = (rest.size_hint(), SizeHint::new());
@@ -111,19 +154,30 @@ impl<B: Body> Inner<B> {
 
 /// The buffered bytes as one frame; an empty body has none.
 fn take(bytes: &mut Option<Bytes>) -> Option<Frame<Bytes>> {
-    bytes.take().filter(|bytes| !bytes.is_empty()).map(Frame::data)
+    bytes
+        .take()
+        .filter(|bytes| !bytes.is_empty())
+        .map(Frame::data)
 }
 
-fn poll_bytes<B: Body>(body: Pin<&mut B>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+fn poll_bytes<B: Body>(
+    body: Pin<&mut B>,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
     let frame = std::task::ready!(body.poll_frame(context));
-    Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())))))
+    Poll::Ready(frame.map(|frame| {
+        frame.map(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())))
+    }))
 }
 
 impl<B: Body> Body for RequestBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         self.project().inner.poll(context)
     }
 
@@ -140,7 +194,10 @@ impl<B: Body> Body for ResponseBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         match std::task::ready!(this.inner.poll(context)) {
             Some(frame) => Poll::Ready(Some(frame)),
@@ -154,6 +211,10 @@ impl<B: Body> Body for ResponseBody<B> {
 
     fn size_hint(&self) -> SizeHint {
         // A body that is going to fail has no honest length.
-        if self.failure.is_some() { SizeHint::default() } else { self.inner.hint() }
+        if self.failure.is_some() {
+            SizeHint::default()
+        } else {
+            self.inner.hint()
+        }
     }
 }

@@ -10,7 +10,8 @@ use pin_project_lite::pin_project;
 use super::body::ResponseBody;
 
 /// The keyed path, boxed: it claims, runs and settles.
-pub(super) type Keyed<B, E> = Pin<Box<dyn Future<Output = Result<Response<ResponseBody<B>>, E>> + Send>>;
+pub(super) type Keyed<B, E> =
+    Pin<Box<dyn Future<Output = Result<Response<ResponseBody<B>>, E>> + Send>>;
 
 pin_project! {
     /// The response of [`Idempotency`](super::Idempotency).
@@ -31,11 +32,15 @@ pin_project! {
 
 impl<F, B: Body, E> ResponseFuture<F, B, E> {
     pub(super) fn passing(future: F) -> Self {
-        Self { way: Way::Passing { future } }
+        Self {
+            way: Way::Passing { future },
+        }
     }
 
     pub(super) fn keyed(future: Keyed<B, E>) -> Self {
-        Self { way: Way::Keyed { future } }
+        Self {
+            way: Way::Keyed { future },
+        }
     }
 }
 

@@ -17,7 +17,9 @@ pub enum KeyError {
 impl std::fmt::Display for KeyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            KeyError::Repeated => f.write_str("the Idempotency-Key header came more than once; send one"),
+            KeyError::Repeated => {
+                f.write_str("the Idempotency-Key header came more than once; send one")
+            }
             KeyError::Malformed(why) => write!(f, "the Idempotency-Key header is not a key: {why}"),
         }
     }
@@ -44,7 +46,9 @@ impl std::error::Error for KeyError {}
 /// [`KeyError`] when the header is there and not exactly one key of 1 to 255 visible ASCII characters.
 pub fn parse_key(headers: &HeaderMap) -> Result<Option<Key>, KeyError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
         return Err(KeyError::Repeated);
     }
@@ -53,7 +57,8 @@ pub fn parse_key(headers: &HeaderMap) -> Result<Option<Key>, KeyError> {
 
 fn key_of(value: &HeaderValue) -> Result<Key, KeyError> {
     let malformed = |why: &str| KeyError::Malformed(why.to_owned());
-    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| malformed("it holds bytes that are not ASCII"))?;
+    let text = std::str::from_utf8(value.as_bytes())
+        .map_err(|_| malformed("it holds bytes that are not ASCII"))?;
     let text = text.trim_matches([' ', '\t']);
     let key = if text.starts_with('"') {
         let item: sfv::Item = sfv::Parser::new(text)
@@ -87,7 +92,17 @@ mod tests {
 
     #[test]
     fn what_is_not_one_visible_ascii_word_is_refused() {
-        for bytes in [&b""[..], b"  ", b"a b", b"\"a", b"\"a\"b", b"\"\"", b"caf\xe9", "é".as_bytes(), &[b'k'; 256]] {
+        for bytes in [
+            &b""[..],
+            b"  ",
+            b"a b",
+            b"\"a",
+            b"\"a\"b",
+            b"\"\"",
+            b"caf\xe9",
+            "é".as_bytes(),
+            &[b'k'; 256],
+        ] {
             assert!(parse(bytes).is_err(), "{bytes:?}");
         }
         assert!(parse(&[b'k'; 255]).is_ok());

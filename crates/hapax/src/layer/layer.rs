@@ -33,7 +33,13 @@ impl IdempotencyLayer {
     /// A layer that keys every writing request that carries an `Idempotency-Key`.
     #[must_use]
     pub fn new(engine: Engine) -> Self {
-        Self { setup: Arc::new(Setup { engine, routes: Routes::default(), tenant_of: None }) }
+        Self {
+            setup: Arc::new(Setup {
+                engine,
+                routes: Routes::default(),
+                tenant_of: None,
+            }),
+        }
     }
 
     /// The same layer with these routes.
@@ -44,8 +50,14 @@ impl IdempotencyLayer {
 
     /// The same layer, finding the tenant of a request by `find`.
     #[must_use]
-    pub fn tenant_of(self, find: impl Fn(&Parts) -> Option<Tenant> + Send + Sync + 'static) -> Self {
-        self.with(|setup| Setup { tenant_of: Some(Arc::new(find)), ..setup })
+    pub fn tenant_of(
+        self,
+        find: impl Fn(&Parts) -> Option<Tenant> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|setup| Setup {
+            tenant_of: Some(Arc::new(find)),
+            ..setup
+        })
     }
 
     fn with(self, change: impl FnOnce(Setup) -> Setup) -> Self {
@@ -54,7 +66,9 @@ impl IdempotencyLayer {
             routes: self.setup.routes.clone(),
             tenant_of: self.setup.tenant_of.clone(),
         };
-        Self { setup: Arc::new(change(setup)) }
+        Self {
+            setup: Arc::new(change(setup)),
+        }
     }
 }
 
@@ -79,6 +93,8 @@ impl<S> Layer<S> for IdempotencyLayer {
 
 impl std::fmt::Debug for IdempotencyLayer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IdempotencyLayer").field("engine", &self.setup.engine).finish_non_exhaustive()
+        f.debug_struct("IdempotencyLayer")
+            .field("engine", &self.setup.engine)
+            .finish_non_exhaustive()
     }
 }

@@ -59,6 +59,6 @@ pub use route::{InvalidRoute, Route, Routes, route_pattern};
 pub use service::Idempotency;
 
 pub use answer::{
-    IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT, X_IDEMPOTENCY_EXPIRED, X_IDEMPOTENCY_REPLAY,
-    conflict_details,
+    IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT, X_IDEMPOTENCY_EXPIRED,
+    X_IDEMPOTENCY_REPLAY, conflict_details,
 };

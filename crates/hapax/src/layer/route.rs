@@ -8,8 +8,15 @@ use hapax_core::{Fingerprint, OnLost, Policy, Space};
 use http::{HeaderName, Method, StatusCode};
 
 /// The top-level fields that do not count when two bodies are compared, unless a route says otherwise.
-const EXCLUDED: [&str; 7] =
-    ["created_at", "updated_at", "timestamp", "_metadata", "request_id", "trace_id", "session_id"];
+const EXCLUDED: [&str; 7] = [
+    "created_at",
+    "updated_at",
+    "timestamp",
+    "_metadata",
+    "request_id",
+    "trace_id",
+    "session_id",
+];
 
 const NO_PATHS: [&str; 0] = [];
 
@@ -120,7 +127,11 @@ pub struct InvalidRoute(String);
 
 impl std::fmt::Display for InvalidRoute {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "'{}' is not a route pattern; write METHOD:path, as in PUT:customers-* or *:*", self.0)
+        write!(
+            f,
+            "'{}' is not a route pattern; write METHOD:path, as in PUT:customers-* or *:*",
+            self.0
+        )
     }
 }
 
@@ -136,13 +147,19 @@ impl Routes {
     /// No table: `route` applies to every request.
     #[must_use]
     pub fn any(route: Route) -> Self {
-        Self { table: Vec::new(), otherwise: Some(route) }
+        Self {
+            table: Vec::new(),
+            otherwise: Some(route),
+        }
     }
 
     /// An empty table: nothing is keyed until a pattern is added.
     #[must_use]
     pub fn table() -> Self {
-        Self { table: Vec::new(), otherwise: None }
+        Self {
+            table: Vec::new(),
+            otherwise: None,
+        }
     }
 
     /// The same table with one more pattern.
@@ -150,19 +167,25 @@ impl Routes {
     /// # Errors
     /// [`InvalidRoute`] when the pattern is not `METHOD:path`.
     pub fn with(mut self, pattern: &str, route: Route) -> Result<Self, InvalidRoute> {
-        let valid = pattern.split_once(':').is_some_and(|(method, path)| !method.is_empty() && !path.is_empty());
+        let valid = pattern
+            .split_once(':')
+            .is_some_and(|(method, path)| !method.is_empty() && !path.is_empty());
         if !valid {
             return Err(InvalidRoute(pattern.to_owned()));
         }
         self.table.push((pattern.to_owned(), route));
-        self.table.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
+        self.table
+            .sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
         Ok(self)
     }
 
     /// The route that applies to `route_pattern`, if any does.
     #[must_use]
     pub fn find(&self, route_pattern: &str) -> Option<&Route> {
-        let matching = self.table.iter().find(|(pattern, _)| matches(pattern.as_bytes(), route_pattern.as_bytes()));
+        let matching = self
+            .table
+            .iter()
+            .find(|(pattern, _)| matches(pattern.as_bytes(), route_pattern.as_bytes()));
         matching.map(|(_, route)| route).or(self.otherwise.as_ref())
     }
 }
@@ -201,14 +224,24 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 /// ```
 #[must_use]
 pub fn route_pattern(method: &Method, path: &str) -> Space {
-    let mut segments = path.split('/').filter(|segment| !segment.is_empty()).peekable();
-    while segments.next_if(|segment| *segment == "api" || is_version(segment)).is_some() {}
+    let mut segments = path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .peekable();
+    while segments
+        .next_if(|segment| *segment == "api" || is_version(segment))
+        .is_some()
+    {}
     let mut pattern = format!("{method}:");
     for (at, segment) in segments.enumerate() {
         if at > 0 {
             pattern.push('-');
         }
-        if is_id(segment) { pattern.push_str("{id}") } else { push_visible(&mut pattern, segment) }
+        if is_id(segment) {
+            pattern.push_str("{id}")
+        } else {
+            push_visible(&mut pattern, segment)
+        }
     }
     if pattern.ends_with(':') {
         pattern.push('/');
@@ -227,14 +260,19 @@ pub(super) fn holds_id(path: &str) -> bool {
 }
 
 fn is_version(segment: &str) -> bool {
-    segment.strip_prefix('v').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    segment
+        .strip_prefix('v')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn is_id(segment: &str) -> bool {
     let number = !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
     let ulid = segment.len() == 26
         && segment.as_bytes()[0] <= b'7'
-        && segment.bytes().all(|b| b.is_ascii_alphanumeric() && !matches!(b.to_ascii_uppercase(), b'I' | b'L' | b'O' | b'U'))
+        && segment.bytes().all(|b| {
+            b.is_ascii_alphanumeric()
+                && !matches!(b.to_ascii_uppercase(), b'I' | b'L' | b'O' | b'U')
+        })
         && segment.bytes().any(|b| b.is_ascii_digit());
     number || ulid || uuid::Uuid::try_parse(segment).is_ok()
 }
@@ -255,19 +293,41 @@ mod tests {
 
     #[test]
     fn ids_of_every_kind_become_one_route() {
-        for id in ["7", "0123", "11111111-1111-1111-1111-111111111111", "01ARZ3NDEKTSV4RRFFQ69G5FAV"] {
-            assert_eq!(route_pattern(&Method::PUT, &format!("/v2/jobs/{id}/notes")).as_str(), "PUT:jobs-{id}-notes");
+        for id in [
+            "7",
+            "0123",
+            "11111111-1111-1111-1111-111111111111",
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ] {
+            assert_eq!(
+                route_pattern(&Method::PUT, &format!("/v2/jobs/{id}/notes")).as_str(),
+                "PUT:jobs-{id}-notes"
+            );
         }
-        assert_eq!(route_pattern(&Method::PUT, "/jobs/7a").as_str(), "PUT:jobs-7a");
+        assert_eq!(
+            route_pattern(&Method::PUT, "/jobs/7a").as_str(),
+            "PUT:jobs-7a"
+        );
     }
 
     #[test]
     fn odd_paths_still_have_a_route() {
         assert_eq!(route_pattern(&Method::POST, "/").as_str(), "POST:/");
-        assert_eq!(route_pattern(&Method::POST, "//api//v1//").as_str(), "POST:/");
-        assert_eq!(route_pattern(&Method::POST, "/café").as_str(), "POST:caf%C3%A9");
-        let long = |tail: &str| route_pattern(&Method::POST, &format!("/{}{tail}", "x".repeat(4000)));
-        assert_ne!(long("a"), long("b"), "long routes are shortened without meeting");
+        assert_eq!(
+            route_pattern(&Method::POST, "//api//v1//").as_str(),
+            "POST:/"
+        );
+        assert_eq!(
+            route_pattern(&Method::POST, "/café").as_str(),
+            "POST:caf%C3%A9"
+        );
+        let long =
+            |tail: &str| route_pattern(&Method::POST, &format!("/{}{tail}", "x".repeat(4000)));
+        assert_ne!(
+            long("a"),
+            long("b"),
+            "long routes are shortened without meeting"
+        );
     }
 
     #[test]
@@ -279,7 +339,11 @@ mod tests {
             ("POST:*-hold", "POST:bookings-hold", true),
             ("POST:*a*a*a*b", "POST:aaaaaaaaaaaaaaaaaaaaaaaa", false),
         ] {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+            assert_eq!(
+                matches(pattern.as_bytes(), text.as_bytes()),
+                expected,
+                "{pattern} {text}"
+            );
         }
     }
 }

@@ -55,7 +55,9 @@ where
         let response = inner.call(request).await?;
         Ok(handle(response, route.max_response_bytes).await)
     };
-    let (lease, ran) = engine.run(lease, AssertUnwindSafe(work).catch_unwind()).await;
+    let (lease, ran) = engine
+        .run(lease, AssertUnwindSafe(work).catch_unwind())
+        .await;
     let handled = match ran {
         Ok(Ok(handled)) => handled,
         Ok(Err(error)) => {
@@ -69,12 +71,20 @@ where
     };
     let mut ran = record(&engine, lease, &route, handled).await;
     if let (Ran::Answered(response), Cause::Expired) = (&mut ran, cause) {
-        response.headers_mut().insert(answer::X_IDEMPOTENCY_EXPIRED, HeaderValue::from_static("true"));
+        response.headers_mut().insert(
+            answer::X_IDEMPOTENCY_EXPIRED,
+            HeaderValue::from_static("true"),
+        );
     }
     Ok(ran)
 }
 
-async fn record<B: Body>(engine: &Engine, lease: Lease, route: &Route, handled: Handled<B>) -> Ran<B> {
+async fn record<B: Body>(
+    engine: &Engine,
+    lease: Lease,
+    route: &Route,
+    handled: Handled<B>,
+) -> Ran<B> {
     let (parts, outcome, body) = match handled {
         Handled::Passed(response) => {
             release(engine, lease).await;
@@ -82,7 +92,10 @@ async fn record<B: Body>(engine: &Engine, lease: Lease, route: &Route, handled: 
         }
         Handled::Broken(parts, first, failure) => {
             give_up(engine, lease).await;
-            return Ran::Answered(Response::from_parts(parts, ResponseBody::broken(first, failure)));
+            return Ran::Answered(Response::from_parts(
+                parts,
+                ResponseBody::broken(first, failure),
+            ));
         }
         Handled::Whole(parts, bytes) => {
             let outcome = Outcome::new(parts.status.as_u16(), bytes.clone());
@@ -97,7 +110,10 @@ async fn record<B: Body>(engine: &Engine, lease: Lease, route: &Route, handled: 
             (parts, outcome, ResponseBody::trailed(bytes, trailers))
         }
     };
-    let outcome = Outcome { headers: answer::stored_headers(&parts.headers, route), ..outcome };
+    let outcome = Outcome {
+        headers: answer::stored_headers(&parts.headers, route),
+        ..outcome
+    };
     let id = lease.id();
     match engine.settle(lease, outcome).await {
         Ok(Settled::Recorded(_)) => Ran::Answered(Response::from_parts(parts, body)),
@@ -108,7 +124,13 @@ async fn record<B: Body>(engine: &Engine, lease: Lease, route: &Route, handled: 
                 Some(State::Settled { outcome, .. }) if outcome.whole().is_some() => {
                     Ran::Answered(answer::replay(&outcome).map(ResponseBody::whole))
                 }
-                Some(State::Settled { .. } | State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired)
+                Some(
+                    State::Settled { .. }
+                    | State::Held(_)
+                    | State::InDoubt { .. }
+                    | State::Free
+                    | State::Expired,
+                )
                 | None => Ran::Refused(Box::new(answer::not_recorded())),
             }
         }
@@ -126,7 +148,10 @@ async fn handle<B: Body>(response: Response<B>, bytes_max: usize) -> Handled<B> 
     }
     let (parts, body) = response.into_parts();
     // An event stream has no end to wait for.
-    let streams = parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let streams = parts
+        .headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     if streams || body.size_hint().lower() > bytes_max as u64 {
         return Handled::Unkept(parts, Bytes::new(), Box::pin(body));
     }

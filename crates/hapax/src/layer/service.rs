@@ -38,13 +38,18 @@ impl<S> Idempotency<S> {
 
 impl<S: std::fmt::Debug> std::fmt::Debug for Idempotency<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Idempotency").field("inner", &self.inner).finish_non_exhaustive()
+        f.debug_struct("Idempotency")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
     }
 }
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Idempotency<S>
 where
-    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
     ReqBody: Body + Send + 'static,
@@ -69,10 +74,19 @@ where
                 // The instance that is ready runs the request; its clone takes its place.
                 let next = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, next);
-                ResponseFuture::keyed(Box::pin(answer_keyed(self.setup.clone(), keyed, ready, request)))
+                ResponseFuture::keyed(Box::pin(answer_keyed(
+                    self.setup.clone(),
+                    keyed,
+                    ready,
+                    request,
+                )))
             }
             Err(problem) => {
-                let response = refuse(problem, request.headers(), request.extensions().get::<TraceId>());
+                let response = refuse(
+                    problem,
+                    request.headers(),
+                    request.extensions().get::<TraceId>(),
+                );
                 ResponseFuture::keyed(Box::pin(std::future::ready(Ok(response))))
             }
         }
@@ -90,17 +104,31 @@ struct Keyed {
 impl<S> Idempotency<S> {
     /// How `request` is keyed, if it is.
     fn keyed<B>(&self, request: &Request<B>) -> Result<Option<Keyed>, Box<Problem>> {
-        if !matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH | Method::DELETE) {
+        if !matches!(
+            *request.method(),
+            Method::POST | Method::PUT | Method::PATCH | Method::DELETE
+        ) {
             return Ok(None);
         }
         let space = route_pattern(request.method(), request.uri().path());
-        let Some(route) = self.setup.routes.find(space.as_str()) else { return Ok(None) };
-        let key = key::parse_key(request.headers()).map_err(|error| Box::new(answer::key_invalid(&error)))?;
+        let Some(route) = self.setup.routes.find(space.as_str()) else {
+            return Ok(None);
+        };
+        let key = key::parse_key(request.headers())
+            .map_err(|error| Box::new(answer::key_invalid(&error)))?;
         match key {
-            None if route.derive => Ok(Some(Keyed { space, route: route.clone(), key: None })),
+            None if route.derive => Ok(Some(Keyed {
+                space,
+                route: route.clone(),
+                key: None,
+            })),
             None if route.required => Err(Box::new(answer::key_required(space.as_str()))),
             None => Ok(None),
-            Some(key) => Ok(Some(Keyed { space, route: route.clone(), key: Some(key) })),
+            Some(key) => Ok(Some(Keyed {
+                space,
+                route: route.clone(),
+                key: Some(key),
+            })),
         }
     }
 }
@@ -142,7 +170,11 @@ where
                 Ok(Err(error)) => Err(error),
                 Err(failed) => match failed.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_cancelled) => Ok(refuse(Box::new(answer::stopping()), &headers, trace.as_ref())),
+                    Err(_cancelled) => Ok(refuse(
+                        Box::new(answer::stopping()),
+                        &headers,
+                        trace.as_ref(),
+                    )),
                 },
             };
         }
@@ -150,7 +182,9 @@ where
             return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
         }
         Ok(Claimed::Busy(held_for)) => answer::in_progress(&claim, held_for),
-        Ok(Claimed::Conflict(record)) => answer::conflict(&record, &claim, &keyed.route, engine.ledger().now()),
+        Ok(Claimed::Conflict(record)) => {
+            answer::conflict(&record, &claim, &keyed.route, engine.ledger().now())
+        }
         Ok(Claimed::Lost(doubt)) => answer::in_doubt(&claim, doubt),
         Err(error) => {
             tracing::error!(%error, code = error.kind().code(), "the key was not claimed");
@@ -163,17 +197,34 @@ where
 async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
     let tenant = setup.tenant(parts);
     let principal = parts.extensions.get::<Principal>().copied();
-    let (method, uri, headers) = (parts.method.clone(), parts.uri.clone(), parts.headers.clone());
+    let (method, uri, headers) = (
+        parts.method.clone(),
+        parts.uri.clone(),
+        parts.headers.clone(),
+    );
     let selection = keyed.route.selection.clone();
     let large = body.len() > HASH_INLINE_BYTES_MAX;
     let hash = move || Asked::new(&method, &uri, &headers, body, &selection);
     let asked = if large {
-        tokio::task::spawn_blocking(hash).await.expect("hashing does not panic and is not aborted")
+        tokio::task::spawn_blocking(hash)
+            .await
+            .expect("hashing does not panic and is not aborted")
     } else {
         hash()
     };
-    let key = keyed.key.clone().unwrap_or_else(|| asked.derived_key(tenant, &keyed.space));
-    asked.claim(Scope { tenant, space: keyed.space.clone() }, key, principal, &keyed.route)
+    let key = keyed
+        .key
+        .clone()
+        .unwrap_or_else(|| asked.derived_key(tenant, &keyed.space));
+    asked.claim(
+        Scope {
+            tenant,
+            space: keyed.space.clone(),
+        },
+        key,
+        principal,
+        &keyed.route,
+    )
 }
 
 async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Box<Problem>>
@@ -183,12 +234,20 @@ where
 {
     match Limited::new(body, bytes_max).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Box::new(answer::body_too_large(bytes_max))),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(Box::new(answer::body_too_large(bytes_max)))
+        }
         Err(_broken) => Err(Box::new(answer::body_unreadable())),
     }
 }
 
-fn refuse<B: Body>(problem: Box<Problem>, headers: &http::HeaderMap, trace: Option<&TraceId>) -> Response<ResponseBody<B>> {
+fn refuse<B: Body>(
+    problem: Box<Problem>,
+    headers: &http::HeaderMap,
+    trace: Option<&TraceId>,
+) -> Response<ResponseBody<B>> {
     let trace = trace.cloned().unwrap_or_else(|| TraceId::of(headers));
-    problem.into_response(&trace, headers).map(ResponseBody::whole)
+    problem
+        .into_response(&trace, headers)
+        .map(ResponseBody::whole)
 }

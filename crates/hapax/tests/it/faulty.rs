@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hapax::core::{
-    Answer, Durability, Error, Kind, Ledger, Move, Page, Record, RecordId, Scan, Swap, Sweep, Swept, Tenant, Time,
+    Answer, Durability, Error, Kind, Ledger, Move, Page, Record, RecordId, Scan, Swap, Sweep,
+    Swept, Tenant, Time,
 };
 use hapax::store::{Clock, MemoryLedger};
 
@@ -62,7 +63,12 @@ impl Ledger for Faulty {
 
     fn swap(&self, moves: Vec<Move>) -> Answer<'_, Vec<Swap>> {
         self.swaps.fetch_add(1, Ordering::SeqCst);
-        let fault = self.faults.lock().unwrap().pop_front().unwrap_or(Fault::None);
+        let fault = self
+            .faults
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or(Fault::None);
         let unknown = || Error::new(Kind::OutcomeUnknown, "swapping records");
         Box::pin(async move {
             match fault {

@@ -51,7 +51,10 @@ impl Got {
     }
 
     fn replayed(&self) -> bool {
-        let both = [&self.headers.get("x-idempotency-replay"), &self.headers.get("idempotency-replayed")];
+        let both = [
+            &self.headers.get("x-idempotency-replay"),
+            &self.headers.get("idempotency-replayed"),
+        ];
         assert_eq!(both[0], both[1], "both names say the same");
         both[0].is_some_and(|value| value == "true")
     }
@@ -66,7 +69,11 @@ impl World {
         let response = self.app.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-        Got { status: parts.status.as_u16(), headers: parts.headers, body }
+        Got {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
     }
 }
 
@@ -81,13 +88,27 @@ fn world_with(routes: Routes, handler: axum::routing::MethodRouter<Arc<AtomicUsi
         .route("/api/v1/customers/{id}", handler)
         .with_state(runs.clone())
         .layer(IdempotencyLayer::new(engine.clone()).routes(routes));
-    World { app, runs, ledger, engine, clock }
+    World {
+        app,
+        runs,
+        ledger,
+        engine,
+        clock,
+    }
 }
 
 async fn pay(State(runs): State<Arc<AtomicUsize>>, body: Bytes) -> impl IntoResponse {
     let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
-    let cookie = [(header::SET_COOKIE, "session=1"), (header::LOCATION, "/payments/7"), (header::ETAG, "\"7\"")];
-    (StatusCode::CREATED, cookie, format!("run {run} of {} bytes", body.len()))
+    let cookie = [
+        (header::SET_COOKIE, "session=1"),
+        (header::LOCATION, "/payments/7"),
+        (header::ETAG, "\"7\""),
+    ];
+    (
+        StatusCode::CREATED,
+        cookie,
+        format!("run {run} of {} bytes", body.len()),
+    )
 }
 
 fn world() -> World {
@@ -96,7 +117,11 @@ fn world() -> World {
 
 fn keyed(key: &str, body: impl Into<Body>) -> Request<Body> {
     let json = HeaderValue::from_static("application/json");
-    Request::post("/payments").header("idempotency-key", key).header(header::CONTENT_TYPE, json).body(body.into()).unwrap()
+    Request::post("/payments")
+        .header("idempotency-key", key)
+        .header(header::CONTENT_TYPE, json)
+        .body(body.into())
+        .unwrap()
 }
 
 #[tokio::test]
@@ -104,16 +129,29 @@ async fn a_fresh_key_runs_and_a_retry_gets_the_same_answer_as_a_replay() {
     let world = world();
     let first = world.send(keyed("k", r#"{"amount":10}"#)).await;
     assert_eq!((first.status, first.replayed()), (201, false));
-    assert!(first.headers.contains_key(header::SET_COOKIE), "the first caller gets everything");
+    assert!(
+        first.headers.contains_key(header::SET_COOKIE),
+        "the first caller gets everything"
+    );
 
     for body in [r#"{"amount":10}"#, r#" { "amount" : 1e1 } "#] {
         let again = world.send(keyed("k", body)).await;
-        assert_eq!((again.status, again.replayed()), (201, true), "a 201 is replayed as a 201");
+        assert_eq!(
+            (again.status, again.replayed()),
+            (201, true),
+            "a 201 is replayed as a 201"
+        );
         assert_eq!(again.body, first.body);
         assert_eq!(again.headers[header::LOCATION], "/payments/7");
         assert_eq!(again.headers[header::ETAG], "\"7\"");
-        assert_eq!(again.headers[header::CONTENT_TYPE], first.headers[header::CONTENT_TYPE]);
-        assert!(!again.headers.contains_key(header::SET_COOKIE), "a cookie is never replayed");
+        assert_eq!(
+            again.headers[header::CONTENT_TYPE],
+            first.headers[header::CONTENT_TYPE]
+        );
+        assert!(
+            !again.headers.contains_key(header::SET_COOKIE),
+            "a cookie is never replayed"
+        );
     }
     assert_eq!(world.runs(), 1);
 }
@@ -121,31 +159,71 @@ async fn a_fresh_key_runs_and_a_retry_gets_the_same_answer_as_a_replay() {
 #[tokio::test]
 async fn another_body_conflicts_with_a_useful_diff() {
     let world = world();
-    world.send(keyed("k", r#"{"customer_info":{"phone":"+1-0100","card":"4242"},"n":[1,2]}"#)).await;
-    let conflict = world.send(keyed("k", r#"{"customer_info":{"phone":"+1-0200","card":"1111"},"n":[2,1]}"#)).await;
+    world
+        .send(keyed(
+            "k",
+            r#"{"customer_info":{"phone":"+1-0100","card":"4242"},"n":[1,2]}"#,
+        ))
+        .await;
+    let conflict = world
+        .send(keyed(
+            "k",
+            r#"{"customer_info":{"phone":"+1-0200","card":"1111"},"n":[2,1]}"#,
+        ))
+        .await;
 
-    assert_eq!((conflict.status, conflict.code().as_str()), (409, "IDEMPOTENCY_CONFLICT"));
+    assert_eq!(
+        (conflict.status, conflict.code().as_str()),
+        (409, "IDEMPOTENCY_CONFLICT")
+    );
     assert_eq!(conflict.headers["x-idempotency-conflict"], "body-mismatch");
-    assert!(!conflict.headers.contains_key(header::RETRY_AFTER), "a retry never helps");
+    assert!(
+        !conflict.headers.contains_key(header::RETRY_AFTER),
+        "a retry never helps"
+    );
     let details = &conflict.json()["error"]["details"];
     assert_eq!(details["original_key"], "k");
-    let lines: Vec<_> = details["diff_summary"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
-    assert!(lines.contains(&"customer_info.phone: '+1-0100' → '+1-0200'"), "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("customer_info.card: '***'")), "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("n[0]")), "order counts: {lines:?}");
+    let lines: Vec<_> = details["diff_summary"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    assert!(
+        lines.contains(&"customer_info.phone: '+1-0100' → '+1-0200'"),
+        "{lines:?}"
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("customer_info.card: '***'")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.starts_with("n[0]")),
+        "order counts: {lines:?}"
+    );
     for hash in ["current_hash", "original_hash"] {
         assert_eq!(details[hash].as_str().unwrap().len(), 16);
     }
     assert_ne!(details["current_hash"], details["original_hash"]);
     let left = details["retry_after"].as_u64().unwrap();
     assert!((3590..=3600).contains(&left));
-    assert!(details["original_timestamp"].as_str().unwrap().ends_with('Z'));
+    assert!(
+        details["original_timestamp"]
+            .as_str()
+            .unwrap()
+            .ends_with('Z')
+    );
     assert_eq!(world.runs(), 1);
 }
 
 #[tokio::test]
 async fn the_ietf_status_is_a_route_option() {
-    let route = Route { mismatch_status: StatusCode::UNPROCESSABLE_ENTITY, ..Route::default() };
+    let route = Route {
+        mismatch_status: StatusCode::UNPROCESSABLE_ENTITY,
+        ..Route::default()
+    };
     let world = world_with(Routes::any(route), any(pay));
     world.send(keyed("k", "1")).await;
     assert_eq!(world.send(keyed("k", "2")).await.status, 422);
@@ -155,7 +233,10 @@ async fn the_ietf_status_is_a_route_option() {
 async fn another_path_id_query_or_method_is_a_mismatch_and_another_route_another_operation() {
     let world = world();
     let send = |method: &str, uri: &str| {
-        let request = Request::builder().method(method).uri(uri).header("idempotency-key", "k");
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("idempotency-key", "k");
         world.send(request.body(Body::from("{}")).unwrap())
     };
     assert_eq!(send("PUT", "/api/v1/customers/1").await.status, 201);
@@ -163,29 +244,70 @@ async fn another_path_id_query_or_method_is_a_mismatch_and_another_route_another
     let conflict = send("PUT", "/api/v1/customers/2").await;
     assert_eq!(conflict.status, 409);
     let lines = conflict.json()["error"]["details"]["diff_summary"].to_string();
-    assert!(lines.contains("(path): '/api/v1/customers/1' → '/api/v1/customers/2'"), "{lines}");
-    assert_eq!(send("PUT", "/api/v1/customers/1?dry_run=1").await.status, 409);
-    assert_eq!(send("POST", "/payments").await.status, 201, "another route is another operation");
-    assert_eq!(send("DELETE", "/api/v1/customers/1").await.status, 201, "so is another method");
+    assert!(
+        lines.contains("(path): '/api/v1/customers/1' → '/api/v1/customers/2'"),
+        "{lines}"
+    );
+    assert_eq!(
+        send("PUT", "/api/v1/customers/1?dry_run=1").await.status,
+        409
+    );
+    assert_eq!(
+        send("POST", "/payments").await.status,
+        201,
+        "another route is another operation"
+    );
+    assert_eq!(
+        send("DELETE", "/api/v1/customers/1").await.status,
+        201,
+        "so is another method"
+    );
     assert_eq!(world.runs(), 3);
 }
 
 #[tokio::test]
 async fn fields_that_change_with_every_retry_do_not_count() {
     let world = world();
-    world.send(keyed("k", r#"{"a":1,"request_id":"x","timestamp":1,"in":{"timestamp":1}}"#)).await;
-    assert_eq!(world.send(keyed("k", r#"{"timestamp":2,"a":1,"in":{"timestamp":1}}"#)).await.status, 201);
-    assert_eq!(world.send(keyed("k", r#"{"a":1,"in":{"timestamp":2}}"#)).await.status, 409, "only at the top");
+    world
+        .send(keyed(
+            "k",
+            r#"{"a":1,"request_id":"x","timestamp":1,"in":{"timestamp":1}}"#,
+        ))
+        .await;
+    assert_eq!(
+        world
+            .send(keyed("k", r#"{"timestamp":2,"a":1,"in":{"timestamp":1}}"#))
+            .await
+            .status,
+        201
+    );
+    assert_eq!(
+        world
+            .send(keyed("k", r#"{"a":1,"in":{"timestamp":2}}"#))
+            .await
+            .status,
+        409,
+        "only at the top"
+    );
 }
 
 #[tokio::test]
 async fn bodies_that_are_not_acceptable_json_are_compared_by_their_bytes() {
     let world = world();
-    for (at, (body, other)) in
-        [(&b"{\"a\":1,\"a\":2}"[..], &b"{\"a\":2}"[..]), (b"\xff\xfe", b"\xff\xff"), (b"", b" x")].into_iter().enumerate()
+    for (at, (body, other)) in [
+        (&b"{\"a\":1,\"a\":2}"[..], &b"{\"a\":2}"[..]),
+        (b"\xff\xfe", b"\xff\xff"),
+        (b"", b" x"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let key = format!("k{at}");
-        assert_eq!(world.send(keyed(&key, body)).await.status, 201, "the layer never refuses what the handler accepts");
+        assert_eq!(
+            world.send(keyed(&key, body)).await.status,
+            201,
+            "the layer never refuses what the handler accepts"
+        );
         assert!(world.send(keyed(&key, body)).await.replayed());
         assert_eq!(world.send(keyed(&key, other)).await.status, 409);
     }
@@ -205,7 +327,10 @@ async fn binary_empty_and_encoded_answers_are_replayed_byte_for_byte() {
         let first = world.send(keyed("k", "{}")).await;
         let again = world.send(keyed("k", "{}")).await;
         assert!(again.replayed());
-        assert_eq!((first.body.to_vec(), again.body.to_vec()), (body.clone(), body));
+        assert_eq!(
+            (first.body.to_vec(), again.body.to_vec()),
+            (body.clone(), body)
+        );
         assert_eq!(again.headers[header::CONTENT_ENCODING], "gzip");
     }
 }
@@ -220,9 +345,16 @@ async fn answers_that_are_not_final_give_the_key_back() {
         let world = world_with(Routes::default(), handler);
         for run in 1..=2 {
             let got = world.send(keyed("k", "{}")).await;
-            assert_eq!((got.status, got.replayed(), world.runs()), (status, false, run));
+            assert_eq!(
+                (got.status, got.replayed(), world.runs()),
+                (status, false, run)
+            );
         }
-        assert_eq!(world.send(keyed("k", r#"{"other":1}"#)).await.status, status, "the key is free for any request");
+        assert_eq!(
+            world.send(keyed("k", r#"{"other":1}"#)).await.status,
+            status,
+            "the key is free for any request"
+        );
     }
 }
 
@@ -241,12 +373,24 @@ async fn answers_that_are_final_are_kept_whatever_they_say() {
 async fn requests_without_a_key_or_that_only_read_pass_untouched() {
     let world = world();
     for _ in 0..2 {
-        assert!(!world.send(Request::post("/payments").body(Body::empty()).unwrap()).await.replayed());
-        let get = Request::get("/payments").header("idempotency-key", "k").body(Body::empty()).unwrap();
+        assert!(
+            !world
+                .send(Request::post("/payments").body(Body::empty()).unwrap())
+                .await
+                .replayed()
+        );
+        let get = Request::get("/payments")
+            .header("idempotency-key", "k")
+            .body(Body::empty())
+            .unwrap();
         assert!(!world.send(get).await.replayed());
     }
     assert_eq!(world.runs(), 4);
-    assert_eq!(world.ledger.swaps.load(Ordering::SeqCst), 0, "nothing was claimed");
+    assert_eq!(
+        world.ledger.swaps.load(Ordering::SeqCst),
+        0,
+        "nothing was claimed"
+    );
 }
 
 #[tokio::test]
@@ -256,14 +400,30 @@ async fn a_route_may_require_a_key_or_derive_one() {
         .and_then(|routes| routes.with("PUT:customers-*", Route::default().derive()))
         .unwrap();
     let world = world_with(routes, any(pay));
-    let refused = world.send(Request::post("/payments").body(Body::empty()).unwrap()).await;
-    assert_eq!((refused.status, refused.code().as_str()), (400, "idempotency_key_required"));
+    let refused = world
+        .send(Request::post("/payments").body(Body::empty()).unwrap())
+        .await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (400, "idempotency_key_required")
+    );
 
-    let put = |uri: &str, body: &'static str| world.send(Request::put(uri).body(Body::from(body)).unwrap());
+    let put = |uri: &str, body: &'static str| {
+        world.send(Request::put(uri).body(Body::from(body)).unwrap())
+    };
     assert!(!put("/api/v1/customers/1", "{}").await.replayed());
-    assert!(put("/api/v1/customers/1", " {} ").await.replayed(), "the same content has the same key");
-    assert!(!put("/api/v1/customers/2", "{}").await.replayed(), "derived keys of two ids never meet");
-    assert!(!put("/api/v1/customers/1?x=1", "{}").await.replayed(), "nor of two queries");
+    assert!(
+        put("/api/v1/customers/1", " {} ").await.replayed(),
+        "the same content has the same key"
+    );
+    assert!(
+        !put("/api/v1/customers/2", "{}").await.replayed(),
+        "derived keys of two ids never meet"
+    );
+    assert!(
+        !put("/api/v1/customers/1?x=1", "{}").await.replayed(),
+        "nor of two queries"
+    );
     assert!(!put("/api/v1/customers/1", "[]").await.replayed());
     assert_eq!(world.runs(), 4);
 }
@@ -273,13 +433,21 @@ async fn a_malformed_key_is_refused_before_anything_runs() {
     let world = world();
     for key in [&b""[..], b"a b", b"\"open", b"caf\xe9", &[b'k'; 256]] {
         let mut request = keyed("k", "{}");
-        request.headers_mut().insert("idempotency-key", HeaderValue::from_bytes(key).unwrap());
+        request
+            .headers_mut()
+            .insert("idempotency-key", HeaderValue::from_bytes(key).unwrap());
         let refused = world.send(request).await;
-        assert_eq!((refused.status, refused.code().as_str()), (400, "idempotency_key_invalid"));
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (400, "idempotency_key_invalid")
+        );
     }
     assert_eq!(world.runs(), 0);
     world.send(keyed("k", "{}")).await;
-    assert!(world.send(keyed("\"k\"", "{}")).await.replayed(), "quoted and bare are the same key");
+    assert!(
+        world.send(keyed("\"k\"", "{}")).await.replayed(),
+        "quoted and bare are the same key"
+    );
 }
 
 #[tokio::test]
@@ -287,18 +455,35 @@ async fn refusals_have_the_envelope_or_a_problem_document() {
     let world = world();
     let mut request = keyed("a b", "{}");
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-    request.headers_mut().insert("traceparent", format!("00-{trace}-00f067aa0ba902b7-01").parse().unwrap());
+    request.headers_mut().insert(
+        "traceparent",
+        format!("00-{trace}-00f067aa0ba902b7-01").parse().unwrap(),
+    );
     let refused = world.send(request).await;
     assert_eq!(refused.json()["trace_id"], trace);
     assert_eq!(refused.headers["x-trace-id"], trace);
 
     let mut request = keyed("a b", "{}");
-    request.headers_mut().insert(header::ACCEPT, "text/html, application/problem+json;q=0.9".parse().unwrap());
+    request.headers_mut().insert(
+        header::ACCEPT,
+        "text/html, application/problem+json;q=0.9".parse().unwrap(),
+    );
     let refused = world.send(request).await;
-    assert_eq!(refused.headers[header::CONTENT_TYPE], "application/problem+json");
+    assert_eq!(
+        refused.headers[header::CONTENT_TYPE],
+        "application/problem+json"
+    );
     let document = refused.json();
-    assert_eq!((document["status"].as_u64(), document["code"].as_str()), (Some(400), Some("idempotency_key_invalid")));
-    assert!(document["type"].as_str().unwrap().ends_with("idempotency_key_invalid"));
+    assert_eq!(
+        (document["status"].as_u64(), document["code"].as_str()),
+        (Some(400), Some("idempotency_key_invalid"))
+    );
+    assert!(
+        document["type"]
+            .as_str()
+            .unwrap()
+            .ends_with("idempotency_key_invalid")
+    );
 }
 
 #[tokio::test]
@@ -307,7 +492,10 @@ async fn fifty_equal_requests_at_once_run_once_and_share_the_answer() {
         tokio::time::sleep(Duration::from_millis(30)).await;
         format!("run {}", runs.fetch_add(1, Ordering::SeqCst) + 1)
     });
-    let world = Arc::new(world_with(Routes::any(Route::default().wait(Duration::from_secs(30))), handler));
+    let world = Arc::new(world_with(
+        Routes::any(Route::default().wait(Duration::from_secs(30))),
+        handler,
+    ));
     let tasks: Vec<_> = (0..50)
         .map(|_| {
             let world = world.clone();
@@ -324,8 +512,15 @@ async fn fifty_equal_requests_at_once_run_once_and_share_the_answer() {
 }
 
 /// A handler that says when it has begun and waits until it is let go.
-fn gated() -> (axum::routing::MethodRouter<Arc<AtomicUsize>>, Arc<tokio::sync::Semaphore>, Arc<tokio::sync::Semaphore>) {
-    let (begun, gate) = (Arc::new(tokio::sync::Semaphore::new(0)), Arc::new(tokio::sync::Semaphore::new(0)));
+fn gated() -> (
+    axum::routing::MethodRouter<Arc<AtomicUsize>>,
+    Arc<tokio::sync::Semaphore>,
+    Arc<tokio::sync::Semaphore>,
+) {
+    let (begun, gate) = (
+        Arc::new(tokio::sync::Semaphore::new(0)),
+        Arc::new(tokio::sync::Semaphore::new(0)),
+    );
     let (says, waits) = (begun.clone(), gate.clone());
     let handler = post(move |State(runs): State<Arc<AtomicUsize>>| async move {
         says.add_permits(1);
@@ -346,9 +541,16 @@ async fn a_duplicate_in_flight_is_told_when_to_come_back() {
     begun.acquire().await.unwrap().forget();
 
     let busy = world.send(keyed("k", "{}")).await;
-    assert_eq!((busy.status, busy.code().as_str()), (409, "IDEMPOTENCY_IN_PROGRESS"));
+    assert_eq!(
+        (busy.status, busy.code().as_str()),
+        (409, "IDEMPOTENCY_IN_PROGRESS")
+    );
     assert_eq!(busy.headers[header::RETRY_AFTER], "1");
-    assert_eq!(world.send(keyed("k", "[]")).await.code(), "IDEMPOTENCY_CONFLICT", "conflict beats busy");
+    assert_eq!(
+        world.send(keyed("k", "[]")).await.code(),
+        "IDEMPOTENCY_CONFLICT",
+        "conflict beats busy"
+    );
     gate.add_permits(1);
     assert_eq!(first.await.unwrap().status, 200);
     assert!(world.send(keyed("k", "{}")).await.replayed());
@@ -366,10 +568,16 @@ async fn a_client_that_goes_away_does_not_stop_the_handler() {
     gone.abort();
     assert!(gone.await.unwrap_err().is_cancelled());
     gate.add_permits(1);
-    assert!(world.engine.drain(Duration::from_secs(30)).await, "the handler ends by itself");
+    assert!(
+        world.engine.drain(Duration::from_secs(30)).await,
+        "the handler ends by itself"
+    );
 
     let retry = world.send(keyed("k", "{}")).await;
-    assert_eq!((retry.replayed(), retry.body.as_ref()), (true, &b"run 1"[..]));
+    assert_eq!(
+        (retry.replayed(), retry.body.as_ref()),
+        (true, &b"run 1"[..])
+    );
 }
 
 #[tokio::test]
@@ -388,7 +596,13 @@ async fn an_expired_key_runs_anew_and_says_so() {
 async fn die_holding(world: &World, on_lost: OnLost) {
     let route = Route::default().on_lost(on_lost);
     let (parts, _) = keyed("k", "{}").into_parts();
-    let asked = hapax::layer::Asked::new(&parts.method, &parts.uri, &parts.headers, "{}".into(), &route.selection);
+    let asked = hapax::layer::Asked::new(
+        &parts.method,
+        &parts.uri,
+        &parts.headers,
+        "{}".into(),
+        &route.selection,
+    );
     let scope = hapax::core::Scope::new(Tenant::DEFAULT, "POST:payments").unwrap();
     let claim = asked.claim(scope, hapax::core::Key::new("k").unwrap(), None, &route);
     let granted = world.engine.claim(claim).await.unwrap();
@@ -403,13 +617,22 @@ async fn a_dead_runner_means_run_again_or_in_doubt_as_the_route_says() {
     assert_eq!(retry.send(keyed("k", "{}")).await.status, 201);
     assert_eq!(retry.runs(), 1);
 
-    let hold = world_with(Routes::any(Route::default().on_lost(OnLost::Hold)), any(pay));
+    let hold = world_with(
+        Routes::any(Route::default().on_lost(OnLost::Hold)),
+        any(pay),
+    );
     die_holding(&hold, OnLost::Hold).await;
     for _ in 0..2 {
         let doubt = hold.send(keyed("k", "{}")).await;
-        assert_eq!((doubt.status, doubt.code().as_str()), (409, "IDEMPOTENCY_IN_DOUBT"));
+        assert_eq!(
+            (doubt.status, doubt.code().as_str()),
+            (409, "IDEMPOTENCY_IN_DOUBT")
+        );
         assert_eq!(doubt.json()["error"]["details"]["reason"], "runner_died");
-        assert!(!doubt.headers.contains_key(header::RETRY_AFTER), "only a person ends it");
+        assert!(
+            !doubt.headers.contains_key(header::RETRY_AFTER),
+            "only a person ends it"
+        );
     }
     assert_eq!(hold.runs(), 0);
 }
@@ -421,12 +644,18 @@ async fn a_panic_gives_the_key_back_under_retry_and_is_in_doubt_under_hold() {
             assert!(runs.fetch_add(1, Ordering::SeqCst) > 0, "planned");
             StatusCode::CREATED
         });
-        let world = Arc::new(world_with(Routes::any(Route::default().on_lost(on_lost)), handler));
+        let world = Arc::new(world_with(
+            Routes::any(Route::default().on_lost(on_lost)),
+            handler,
+        ));
         let task = tokio::spawn({
             let world = world.clone();
             async move { world.send(keyed("k", "{}")).await }
         });
-        assert!(task.await.unwrap_err().is_panic(), "the panic reaches the service's own handler of panics");
+        assert!(
+            task.await.unwrap_err().is_panic(),
+            "the panic reaches the service's own handler of panics"
+        );
         assert_eq!(world.send(keyed("k", "{}")).await.status, expected);
     }
 }
@@ -437,22 +666,36 @@ async fn an_answer_too_large_to_keep_goes_through_and_its_replay_says_so() {
     let answer = large.clone();
     let handler = post(move |State(runs): State<Arc<AtomicUsize>>| async move {
         runs.fetch_add(1, Ordering::SeqCst);
-        let chunks = answer.chunks(7000).map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk))).collect::<Vec<_>>();
+        let chunks = answer
+            .chunks(7000)
+            .map(|chunk| Ok::<_, Infallible>(Bytes::copy_from_slice(chunk)))
+            .collect::<Vec<_>>();
         Body::from_stream(futures_util::stream::iter(chunks))
     });
-    let route = Route { max_response_bytes: 100_000, ..Route::default() };
+    let route = Route {
+        max_response_bytes: 100_000,
+        ..Route::default()
+    };
     let world = world_with(Routes::any(route), handler);
     assert_eq!(world.send(keyed("k", "{}")).await.body, large);
     let again = world.send(keyed("k", "{}")).await;
-    assert_eq!((again.status, again.code().as_str()), (409, "IDEMPOTENCY_IN_DOUBT"));
-    assert_eq!(again.json()["error"]["details"]["reason"], "response_not_stored");
+    assert_eq!(
+        (again.status, again.code().as_str()),
+        (409, "IDEMPOTENCY_IN_DOUBT")
+    );
+    assert_eq!(
+        again.json()["error"]["details"]["reason"],
+        "response_not_stored"
+    );
     assert_eq!(world.runs(), 1);
 }
 
 #[tokio::test]
 async fn an_event_stream_is_not_waited_for() {
     let handler = post(|| async {
-        let endless = futures_util::stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"data: 1\n\n")) });
+        let endless = futures_util::stream::once(async {
+            Ok::<_, Infallible>(Bytes::from_static(b"data: 1\n\n"))
+        });
         let never = futures_util::stream::pending();
         let body = Body::from_stream(futures_util::StreamExt::chain(endless, never));
         ([(header::CONTENT_TYPE, "text/event-stream")], body)
@@ -461,20 +704,38 @@ async fn an_event_stream_is_not_waited_for() {
     let response = world.app.clone().oneshot(keyed("k", "{}")).await.unwrap();
     assert_eq!(response.status(), 200);
     let mut body = Box::pin(response.into_body());
-    let frame = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await.unwrap().unwrap();
+    let frame = std::future::poll_fn(|context| body.as_mut().poll_frame(context))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(frame.into_data().unwrap(), "data: 1\n\n");
-    assert_eq!(world.send(keyed("k", "{}")).await.code(), "IDEMPOTENCY_IN_DOUBT");
+    assert_eq!(
+        world.send(keyed("k", "{}")).await.code(),
+        "IDEMPOTENCY_IN_DOUBT"
+    );
 }
 
 #[tokio::test]
 async fn a_request_body_over_the_limit_is_refused_and_nothing_runs() {
-    let route = Route { max_body_bytes: 1000, ..Route::default() };
+    let route = Route {
+        max_body_bytes: 1000,
+        ..Route::default()
+    };
     let world = world_with(Routes::any(route), any(pay));
     let refused = world.send(keyed("k", vec![b'x'; 1001])).await;
-    assert_eq!((refused.status, refused.code().as_str()), (413, "payload_too_large"));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (413, "payload_too_large")
+    );
     assert_eq!(world.send(keyed("k", vec![b'x'; 1000])).await.status, 201);
-    let unkeyed = Request::post("/payments").body(Body::from(vec![b'x'; 5000])).unwrap();
-    assert_eq!(world.send(unkeyed).await.status, 201, "what carries no key has no limit here");
+    let unkeyed = Request::post("/payments")
+        .body(Body::from(vec![b'x'; 5000]))
+        .unwrap();
+    assert_eq!(
+        world.send(unkeyed).await.status,
+        201,
+        "what carries no key has no limit here"
+    );
 }
 
 #[tokio::test]
@@ -491,11 +752,18 @@ async fn a_store_that_is_away_answers_503_and_runs_nothing_then_recovers() {
     world.ledger.fail([Fault::Unavailable, Fault::LostUnknown]);
     for _ in 0..2 {
         let down = world.send(keyed("k", "{}")).await;
-        assert_eq!((down.status, down.code().as_str()), (503, "store_unavailable"));
+        assert_eq!(
+            (down.status, down.code().as_str()),
+            (503, "store_unavailable")
+        );
         assert!(down.headers.contains_key(header::RETRY_AFTER));
     }
     assert_eq!(world.runs(), 0);
-    assert_eq!(world.send(keyed("k", "{}")).await.status, 201, "it recovers by itself");
+    assert_eq!(
+        world.send(keyed("k", "{}")).await.status,
+        201,
+        "it recovers by itself"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -504,7 +772,10 @@ async fn an_answer_that_could_not_be_recorded_is_never_sent() {
     world.ledger.fail([Fault::None]);
     world.ledger.fail([Fault::Unavailable; 6]);
     let lost = world.send(keyed("k", "{}")).await;
-    assert_eq!((lost.status, lost.code().as_str()), (503, "store_unavailable"));
+    assert_eq!(
+        (lost.status, lost.code().as_str()),
+        (503, "store_unavailable")
+    );
     assert_eq!(lost.json()["error"]["details"]["reason"], "outcome_unknown");
     assert_eq!(world.runs(), 1);
 }
@@ -514,17 +785,30 @@ async fn tenants_and_principals_never_meet() {
     let world = world();
     let send = |tenant: u128, principal: &str| {
         let mut request = keyed("k", "{}");
-        request.extensions_mut().insert(Tenant::from_uuid(uuid::Uuid::from_u128(tenant)));
-        request.extensions_mut().insert(Principal::of(principal.as_bytes()));
+        request
+            .extensions_mut()
+            .insert(Tenant::from_uuid(uuid::Uuid::from_u128(tenant)));
+        request
+            .extensions_mut()
+            .insert(Principal::of(principal.as_bytes()));
         world.send(request)
     };
     assert_eq!(send(1, "alice").await.status, 201);
-    assert!(!send(2, "alice").await.replayed(), "another tenant, another operation");
+    assert!(
+        !send(2, "alice").await.replayed(),
+        "another tenant, another operation"
+    );
     assert!(send(1, "alice").await.replayed());
     let other = send(1, "bob").await;
-    assert_eq!(other.status, 409, "another principal of the tenant gets no replay");
+    assert_eq!(
+        other.status, 409,
+        "another principal of the tenant gets no replay"
+    );
     let details = &other.json()["error"]["details"];
-    assert_eq!((&details["diff_summary"], &details["original_hash"]), (&json!([]), &Value::Null));
+    assert_eq!(
+        (&details["diff_summary"], &details["original_hash"]),
+        (&json!([]), &Value::Null)
+    );
     assert_eq!(world.runs(), 2);
 }
 
@@ -532,36 +816,75 @@ async fn tenants_and_principals_never_meet() {
 async fn the_tenant_may_come_from_the_request() {
     let clock = Clock::system();
     let engine = Engine::new(Arc::new(Faulty::new(clock)));
-    let layer = IdempotencyLayer::new(engine.clone()).tenant_of(|parts| {
-        parts.headers.get("x-tenant")?.to_str().ok()?.parse().ok()
-    });
-    let app = Router::new().route("/payments", post(|| async { "ok" })).layer(layer);
+    let layer = IdempotencyLayer::new(engine.clone())
+        .tenant_of(|parts| parts.headers.get("x-tenant")?.to_str().ok()?.parse().ok());
+    let app = Router::new()
+        .route("/payments", post(|| async { "ok" }))
+        .layer(layer);
     let mut request = keyed("k", "{}");
-    request.headers_mut().insert("x-tenant", "11111111-1111-1111-1111-111111111111".parse().unwrap());
+    request.headers_mut().insert(
+        "x-tenant",
+        "11111111-1111-1111-1111-111111111111".parse().unwrap(),
+    );
     app.oneshot(request).await.unwrap();
     let tenant: Tenant = "11111111-1111-1111-1111-111111111111".parse().unwrap();
-    let stored = engine.ledger().scan(hapax::core::Scan::of(tenant)).await.unwrap();
+    let stored = engine
+        .ledger()
+        .scan(hapax::core::Scan::of(tenant))
+        .await
+        .unwrap();
     assert_eq!(stored.records.len(), 1);
 }
 
 #[tokio::test]
 async fn stored_headers_are_listed_and_secrets_never_are() {
     let handler = post(|| async {
-        [("x-kept", "1"), ("x-dropped", "1"), ("set-cookie", "s"), ("www-authenticate", "Basic"), ("authorization", "secret")]
+        [
+            ("x-kept", "1"),
+            ("x-dropped", "1"),
+            ("set-cookie", "s"),
+            ("www-authenticate", "Basic"),
+            ("authorization", "secret"),
+        ]
     });
-    let names = ["x-kept", "set-cookie", "authorization"].map(HeaderName::from_static).to_vec();
-    let world = world_with(Routes::any(Route { store_headers: names, ..Route::default() }), handler);
+    let names = ["x-kept", "set-cookie", "authorization"]
+        .map(HeaderName::from_static)
+        .to_vec();
+    let world = world_with(
+        Routes::any(Route {
+            store_headers: names,
+            ..Route::default()
+        }),
+        handler,
+    );
     world.send(keyed("k", "{}")).await;
     let again = world.send(keyed("k", "{}")).await;
     assert!(again.headers.contains_key("x-kept"));
-    for absent in ["x-dropped", "set-cookie", "www-authenticate", "authorization"] {
+    for absent in [
+        "x-dropped",
+        "set-cookie",
+        "www-authenticate",
+        "authorization",
+    ] {
         assert!(!again.headers.contains_key(absent), "{absent}");
     }
     let mut request = keyed("secretive", "{}");
-    request.headers_mut().insert(header::AUTHORIZATION, "Bearer planted".parse().unwrap());
+    request
+        .headers_mut()
+        .insert(header::AUTHORIZATION, "Bearer planted".parse().unwrap());
     world.send(request).await;
-    let stored = format!("{:?}", world.ledger.scan(hapax::core::Scan::of(Tenant::DEFAULT)).await.unwrap());
-    assert!(!stored.contains("planted"), "request headers are not stored");
+    let stored = format!(
+        "{:?}",
+        world
+            .ledger
+            .scan(hapax::core::Scan::of(Tenant::DEFAULT))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !stored.contains("planted"),
+        "request headers are not stored"
+    );
 }
 
 /// A gRPC-like body: data, then trailers.
@@ -571,8 +894,15 @@ impl HttpBody for Trailed {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = self.0.take().map(Frame::data).or_else(|| self.1.take().map(Frame::trailers));
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = self
+            .0
+            .take()
+            .map(Frame::data)
+            .or_else(|| self.1.take().map(Frame::trailers));
         Poll::Ready(frame.map(Ok))
     }
 }
@@ -581,12 +911,20 @@ impl HttpBody for Trailed {
 async fn trailers_reach_the_caller_and_are_never_replayed_without() {
     let engine = Engine::new(Arc::new(Faulty::new(Clock::system())));
     let inner = tower::service_fn(|_request: Request<_>| async {
-        let trailers = HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), HeaderValue::from_static("0"))]);
-        Ok::<_, Infallible>(Response::new(Trailed(Some(Bytes::from_static(b"data")), Some(trailers))))
+        let trailers = HeaderMap::from_iter([(
+            HeaderName::from_static("grpc-status"),
+            HeaderValue::from_static("0"),
+        )]);
+        Ok::<_, Infallible>(Response::new(Trailed(
+            Some(Bytes::from_static(b"data")),
+            Some(trailers),
+        )))
     });
     let service = tower_layer::Layer::layer(&IdempotencyLayer::new(engine), inner);
     let response = service.clone().oneshot(keyed("k", "{}")).await.unwrap();
-    let collected = http_body_util::BodyExt::collect(response.into_body()).await.unwrap();
+    let collected = http_body_util::BodyExt::collect(response.into_body())
+        .await
+        .unwrap();
     assert_eq!(collected.trailers().unwrap()["grpc-status"], "0");
     assert_eq!(collected.to_bytes(), "data");
     let again = service.oneshot(keyed("k", "{}")).await.unwrap();
@@ -597,13 +935,21 @@ async fn trailers_reach_the_caller_and_are_never_replayed_without() {
 async fn an_answer_that_breaks_off_is_not_recorded() {
     let handler = post(|State(runs): State<Arc<AtomicUsize>>| async move {
         runs.fetch_add(1, Ordering::SeqCst);
-        let parts = [Ok(Bytes::from_static(b"half")), Err(std::io::Error::other("planned"))];
+        let parts = [
+            Ok(Bytes::from_static(b"half")),
+            Err(std::io::Error::other("planned")),
+        ];
         Body::from_stream(futures_util::stream::iter(parts))
     });
     let world = world_with(Routes::default(), handler);
     for run in 1..=2 {
         let response = world.app.clone().oneshot(keyed("k", "{}")).await.unwrap();
-        assert!(axum::body::to_bytes(response.into_body(), 100).await.is_err(), "the caller sees the failure too");
+        assert!(
+            axum::body::to_bytes(response.into_body(), 100)
+                .await
+                .is_err(),
+            "the caller sees the failure too"
+        );
         assert_eq!(world.runs(), run);
     }
 }

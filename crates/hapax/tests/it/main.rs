@@ -1,6 +1,6 @@
 //! The integration tests of hapax, in one binary.
 
-// mod client;
+mod client;
 mod engine;
 mod faulty;
 mod layer;

@@ -1,0 +1,12 @@
+-- What this session is and what guards the tables: one row, and every flag has to be safe before it is used.
+SELECT session_user::text, current_user::text, r.rolsuper, r.rolbypassrls,
+       count(c.oid) AS tables,
+       coalesce(bool_or(pg_has_role(current_user, c.relowner, 'MEMBER')), false) AS owns,
+       coalesce(bool_and(c.relrowsecurity), false) AS enabled,
+       coalesce(bool_and(c.relforcerowsecurity), false) AS forced,
+       current_setting('fsync')::boolean AND current_setting('full_page_writes')::boolean AS syncs
+  FROM pg_catalog.pg_roles AS r
+  LEFT JOIN pg_catalog.pg_class AS c
+    ON c.oid IN (to_regclass('idempotency_keys'), to_regclass('token'))
+ WHERE r.rolname = current_user
+ GROUP BY r.rolsuper, r.rolbypassrls;

@@ -1,0 +1,39 @@
+-- One step of cleaning up for all tenants: empties records whose time is over, forgets those whose grace is over,
+-- together at most $3. Passes by what somebody else is moving. Returns how many expired,
+-- how many had been given back, and how many are forgotten.
+WITH due AS (
+    SELECT tenant_id, id
+      FROM idempotency_keys
+     WHERE purge_at IS NULL AND expires_at <= $1::timestamptz
+       AND (state IN ('settled', 'free')
+            OR (on_lost = 'retry' AND (state = 'in_doubt' OR (state = 'held' AND lease_until <= $1))))
+     ORDER BY expires_at
+     LIMIT $3::bigint
+       FOR UPDATE SKIP LOCKED
+), emptied AS (
+    UPDATE idempotency_keys AS k
+       SET version = k.version + 1,
+           state = CASE k.state WHEN 'free' THEN 'free' ELSE 'expired' END,
+           purge_at = k.expires_at + $2::bigint * INTERVAL '1 millisecond',
+           epoch = NULL, lease_owner = NULL, lease_until = NULL, doubt = NULL,
+           content_hash = '', request_method = '', request_path = '', request_content_type = '',
+           request_body = NULL, request_headers = NULL,
+           response_status_code = NULL, response_headers = NULL, response_body = NULL, completed_at = NULL
+      FROM due
+     WHERE k.tenant_id = due.tenant_id AND k.id = due.id
+    RETURNING k.state
+), gone AS (
+    SELECT tenant_id, id
+      FROM idempotency_keys
+     WHERE purge_at <= $1
+     ORDER BY purge_at
+     LIMIT greatest($3 - (SELECT count(*) FROM due), 0)
+       FOR UPDATE SKIP LOCKED
+), forgotten AS (
+    DELETE FROM idempotency_keys AS k
+     USING gone
+     WHERE k.tenant_id = gone.tenant_id AND k.id = gone.id
+    RETURNING k.id
+)
+SELECT (SELECT count(*) FROM emptied WHERE state = 'expired'), (SELECT count(*) FROM emptied WHERE state = 'free'),
+       (SELECT count(*) FROM forgotten);

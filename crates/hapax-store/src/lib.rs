@@ -1,0 +1,29 @@
+//! The ledgers: memory, SQLite and PostgreSQL behind the seams of `hapax-core`.
+//! Only this crate knows SQL. It decides nothing: every store compares and sets.
+//!
+//! All stores pass the same suite, which the feature `conformance` exports.
+
+pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+pub mod token;
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod codec;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod migration;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod row;
+
+pub use clock::Clock;
+pub use memory::MemoryLedger;
+#[cfg(feature = "postgres")]
+pub use postgres::PgLedger;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteLedger;
+pub use token::{Role, Token, TokenId, Tokens};

@@ -1,0 +1,271 @@
+//! The ledger in PostgreSQL: any number of nodes share it. Row level security always holds, because every
+//! session drops to a restricted role and refuses to work if that does not bind it.
+//!
+//! Where to read on: `lane` gathers moves, `group` commits them, `session` is what makes a session safe.
+
+mod batcher;
+mod clock;
+mod columns;
+mod fault;
+mod group;
+mod lane;
+mod link;
+mod migrate;
+mod pipeline;
+mod reader;
+mod roles;
+mod session;
+mod target;
+mod tokens;
+mod within;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{
+    Answer, Durability, Error, Kind, Ledger, Move, Page, Record, RecordId, Scan, Swap, Sweep,
+    Swept, Tenant, Time,
+};
+
+use batcher::Batcher;
+use clock::DbClock;
+use columns::Step;
+use link::Link;
+use reader::Reader;
+use target::Target;
+
+use crate::clock::Clock;
+
+pub use session::Session;
+pub use within::{Claimed, Within};
+
+/// Bodies larger than this are packed off the async threads.
+const PACK_INLINE_BYTES_MAX: usize = 128 * 1024;
+
+/// How a [`PgLedger`] is run. The defaults suit one server.
+#[derive(Clone, Debug)]
+pub struct PgOptions {
+    /// Moves the ledger's clock in tests. The time itself is the database's.
+    pub clock: Clock,
+    /// How many connections write. One is enough until it is the bottleneck: groups then grow by themselves.
+    pub writers: usize,
+    /// How many connections read.
+    pub readers: usize,
+    /// How many moves may wait per writer; past that a swap is told to retry.
+    pub queue_moves_max: usize,
+    /// How long connecting, and waiting for a free reader, may take.
+    pub connect_timeout: Duration,
+    /// How long a group may take, the commit included. After that its outcome is unknown.
+    pub commit_timeout: Duration,
+    /// How long a read may take.
+    pub read_timeout: Duration,
+}
+
+impl Default for PgOptions {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            writers: 1,
+            readers: 4,
+            queue_moves_max: 8192,
+            connect_timeout: Duration::from_secs(5),
+            commit_timeout: Duration::from_secs(30),
+            read_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The ledger in PostgreSQL. Nodes share it; what it acknowledged is on the server's disk.
+///
+/// It needs sessions of its own, which a pooler in transaction mode does not give.
+/// `purges` is `None`: nothing tells one node what another took back, so nothing is cached.
+///
+/// ```no_run
+/// use hapax_core::{Kind, Ledger};
+/// use hapax_store::postgres::{PgLedger, PgOptions};
+///
+/// # async fn example() -> Result<(), hapax_core::Error> {
+/// let ledger = PgLedger::open("postgres://shop@db.example/shop?sslmode=require", PgOptions::default()).await?;
+/// ledger.check().await?;
+///
+/// // The refusal: a database whose row level security does not hold is not used.
+/// match PgLedger::open("postgres://unsafe@db.example/shop", PgOptions::default()).await {
+///     Err(error) if error.kind() == Kind::Unsafe => eprintln!("{error}"),
+///     other => drop(other?),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct PgLedger {
+    batcher: Batcher,
+    reader: Reader,
+    database_clock: Arc<DbClock>,
+    clock: Clock,
+    durability: Durability,
+}
+
+impl fmt::Debug for PgLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PgLedger")
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PgLedger {
+    /// Connects, migrates what is pending, and opens the writing sessions.
+    ///
+    /// Any number of nodes may do so at once. A login that may not migrate can open a migrated database.
+    ///
+    /// # Errors
+    /// [`Kind::Unsafe`] when row level security would not hold, saying what to do;
+    /// [`Kind::Unavailable`] when the server cannot be reached or takes no writes.
+    pub async fn open(url: &str, options: PgOptions) -> Result<Self, Error> {
+        let target = Target::parse(url, options.connect_timeout)?;
+        prepare(&target).await?;
+        let mut links = Vec::new();
+        for _ in 0..options.writers.max(1) {
+            links.push(Link::open(&target).await?);
+        }
+        let first = links
+            .first()
+            .ok_or_else(|| Error::new(Kind::Unavailable, "connecting to PostgreSQL"))?;
+        let durability = if first.session.syncs {
+            Durability::Full
+        } else {
+            Durability::Relaxed
+        };
+        let database_clock =
+            Arc::new(lane::read_clock(first, options.connect_timeout, DbClock::new).await?);
+        let reader = Reader::new(&target, options.readers, options.read_timeout)?;
+        let batcher = Batcher::start(
+            links,
+            &target,
+            &database_clock,
+            options.queue_moves_max,
+            options.commit_timeout,
+        );
+        Ok(Self {
+            batcher,
+            reader,
+            database_clock,
+            clock: options.clock,
+            durability,
+        })
+    }
+
+    /// Runs what is pending, for `hapax migrate`, and says what ran.
+    ///
+    /// # Errors
+    /// [`Kind::Unsafe`] when this login may not, saying what to do.
+    pub async fn migrate(url: &str) -> Result<Vec<&'static str>, Error> {
+        prepare(&Target::parse(url, PgOptions::default().connect_timeout)?).await
+    }
+
+    /// What the ledger's own sessions are: those that write, then one that reads and one that sweeps.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when one of them cannot be had.
+    #[doc(hidden)]
+    pub async fn sessions(&self) -> Result<Vec<Session>, Error> {
+        let mut sessions = self.batcher.describe().await?;
+        sessions.extend(self.reader.describe().await?);
+        Ok(sessions)
+    }
+
+    /// What a connection is, as the start check sees it.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when it does not answer.
+    #[doc(hidden)]
+    pub async fn examine(client: &tokio_postgres::Client) -> Result<Session, Error> {
+        session::examine(client)
+            .await
+            .map_err(|error| fault::unwritten("describing a session", &error))
+    }
+}
+
+impl Ledger for PgLedger {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn now(&self) -> Time {
+        self.clock.shifted(self.database_clock.now())
+    }
+
+    fn swap(&self, moves: Vec<Move>) -> Answer<'_, Vec<Swap>> {
+        Box::pin(async move {
+            let steps = pack(moves).await?;
+            self.batcher.swap(steps).await
+        })
+    }
+
+    fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
+        Box::pin(self.reader.find(tenant, id))
+    }
+
+    fn scan(&self, scan: Scan) -> Answer<'_, Page> {
+        Box::pin(async move { self.reader.scan(&scan).await })
+    }
+
+    fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
+        Box::pin(self.reader.sweep(sweep, self.now()))
+    }
+
+    fn check(&self) -> Answer<'_, ()> {
+        Box::pin(self.reader.check())
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.batcher.close().await;
+            self.reader.close();
+            Ok(())
+        })
+    }
+}
+
+/// Migrates on a session of its own, and closes it: the lock goes with it.
+async fn prepare(target: &Target) -> Result<Vec<&'static str>, Error> {
+    let (mut client, wire) = target.connect().await?;
+    let mut driver = tokio::spawn(wire);
+    let ran = migrate::run(&mut client).await;
+    drop(client);
+    if tokio::time::timeout(target.connect_timeout, &mut driver)
+        .await
+        .is_err()
+    {
+        driver.abort();
+    }
+    ran
+}
+
+/// Packs the moves into columns; large bodies are compressed off the async threads.
+async fn pack(moves: Vec<Move>) -> Result<Vec<Step>, Error> {
+    let bytes: usize = moves.iter().map(body_bytes).sum();
+    let pack = move || moves.into_iter().map(Step::from).collect();
+    if bytes <= PACK_INLINE_BYTES_MAX {
+        return Ok(pack());
+    }
+    tokio::task::spawn_blocking(pack)
+        .await
+        .map_err(|error| Error::unavailable("packing the moves", error))
+}
+
+fn body_bytes(step: &Move) -> usize {
+    let request = step.next.request.body.as_ref().map_or(0, bytes::Bytes::len);
+    let response = match &step.next.state {
+        hapax_core::State::Settled { outcome, .. } => outcome.whole().map_or(0, bytes::Bytes::len),
+        hapax_core::State::Held(_)
+        | hapax_core::State::InDoubt { .. }
+        | hapax_core::State::Free
+        | hapax_core::State::Expired => 0,
+    };
+    request + response
+}

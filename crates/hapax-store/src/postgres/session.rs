@@ -1,0 +1,234 @@
+//! What every session of ours does first: it drops to a restricted role, and checks that this binds it.
+
+use hapax_core::{Error, Kind};
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::fault;
+use super::pipeline::{Request, pipeline};
+
+const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
+const SYNC_COMMIT: &str = include_str!("../../sql/postgres/sync_commit.sql");
+const SESSION: &str = include_str!("../../sql/postgres/session.sql");
+
+/// The plans are made once, while the table may still be tiny: keep them to index lookups, which stay right.
+/// Warnings must reach us, whatever the role's default; waits and abandoned transactions end.
+const SETTINGS: &str = "SET client_min_messages = warning; SET lock_timeout = '500ms'; \
+    SET idle_in_transaction_session_timeout = '60s'; SET plan_cache_mode = force_generic_plan; SET jit = off; \
+    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+    SET enable_bitmapscan = off; SET enable_sort = off";
+
+const OPERATION: &str = "opening a session";
+
+/// The role a session takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    /// Serves requests: sees one tenant at a time.
+    App,
+    /// Sweeps and keeps tokens: sees no content.
+    Janitor,
+}
+
+impl Taken {
+    const fn name(self) -> &'static str {
+        match self {
+            Taken::App => "hapax_app",
+            Taken::Janitor => "hapax_janitor",
+        }
+    }
+
+    const fn command(self) -> &'static str {
+        match self {
+            Taken::App => "SET ROLE hapax_app",
+            Taken::Janitor => "SET ROLE hapax_janitor",
+        }
+    }
+}
+
+/// What a session of the ledger is, as the database sees it. Shown by `hapax doctor`.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a list of findings, each on its own"
+)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Session {
+    /// Who logged in.
+    pub login: String,
+    /// The role in force.
+    pub role: String,
+    /// Whether that role is a superuser, for whom row level security does not hold.
+    pub is_superuser: bool,
+    /// Whether that role may pass by row level security.
+    pub bypasses_rls: bool,
+    /// Whether that role is, or may become, the owner of the tables.
+    pub owns_tables: bool,
+    /// How many of the two tables are there.
+    pub tables: i64,
+    /// Whether row level security is on for all of them.
+    pub rls_enabled: bool,
+    /// Whether it also holds for their owner.
+    pub rls_forced: bool,
+    /// Whether the server forces its writes to disk.
+    pub syncs: bool,
+}
+
+impl Session {
+    /// Whether row level security holds for this session.
+    ///
+    /// # Errors
+    /// [`Kind::Unsafe`], with what is wrong and what to do.
+    pub fn verify(&self) -> Result<(), Error> {
+        let role = &self.role;
+        let wrong = if self.tables < 2 {
+            "its tables are missing from the schema; run `hapax migrate` with the owner's URL"
+                .to_owned()
+        } else if self.is_superuser {
+            format!(
+                "{role} is a superuser, whom row level security does not bind; ALTER ROLE {role} NOSUPERUSER"
+            )
+        } else if self.bypasses_rls {
+            format!("{role} may bypass row level security; ALTER ROLE {role} NOBYPASSRLS")
+        } else if self.owns_tables {
+            format!(
+                "{role} owns the tables or is a member of their owner; give them to another role"
+            )
+        } else if !self.rls_enabled {
+            "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for token"
+                .to_owned()
+        } else if !self.rls_forced {
+            "row level security is not forced; ALTER TABLE idempotency_keys FORCE ROW LEVEL SECURITY, and the same \
+             for token"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Kind::Unsafe, OPERATION).because(wrong))
+    }
+}
+
+/// Why a session could not be used.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The server did not do it.
+    Server(tokio_postgres::Error),
+    /// It would not be safe.
+    Unsafe(Error),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Server(error) => fault::unwritten(OPERATION, &error),
+            Refusal::Unsafe(error) => error,
+        }
+    }
+}
+
+/// Takes the role, and checks that row level security holds for it. One flight.
+pub(super) async fn take(client: &Client, taken: Taken) -> Result<Session, Refusal> {
+    let requests: Vec<Request<'_, Result<(), tokio_postgres::Error>>> = vec![
+        Box::pin(client.batch_execute(PIN_SCHEMA)),
+        Box::pin(client.batch_execute(SYNC_COMMIT)),
+        Box::pin(client.batch_execute(SETTINGS)),
+        Box::pin(client.batch_execute(taken.command())),
+    ];
+    for answer in pipeline(requests).await {
+        answer.map_err(|error| refusal(error, taken))?;
+    }
+    let session = examine(client).await.map_err(Refusal::Server)?;
+    session.verify().map_err(Refusal::Unsafe)?;
+    Ok(session)
+}
+
+/// What this session is.
+pub(super) async fn examine(client: &Client) -> Result<Session, tokio_postgres::Error> {
+    let row = client.query_one(SESSION, &[]).await?;
+    Ok(Session {
+        login: row.try_get(0)?,
+        role: row.try_get(1)?,
+        is_superuser: row.try_get(2)?,
+        bypasses_rls: row.try_get(3)?,
+        tables: row.try_get(4)?,
+        owns_tables: row.try_get(5)?,
+        rls_enabled: row.try_get(6)?,
+        rls_forced: row.try_get(7)?,
+        syncs: row.try_get(8)?,
+    })
+}
+
+fn refusal(error: tokio_postgres::Error, taken: Taken) -> Refusal {
+    let role = taken.name();
+    let absent = error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE);
+    if absent || error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+        let why = format!(
+            "this login cannot take the role {role} ({}); as a superuser: CREATE ROLE hapax_app NOLOGIN; CREATE ROLE \
+             hapax_janitor NOLOGIN; GRANT hapax_app, hapax_janitor TO the login",
+            fault::text(&error)
+        );
+        return Refusal::Unsafe(Error::new(Kind::Unsafe, OPERATION).because(why));
+    }
+    Refusal::Server(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_session_that_row_level_security_binds_is_used() {
+        let safe = Session {
+            login: "postgres".to_owned(),
+            role: "hapax_app".to_owned(),
+            is_superuser: false,
+            bypasses_rls: false,
+            owns_tables: false,
+            tables: 2,
+            rls_enabled: true,
+            rls_forced: true,
+            syncs: true,
+        };
+        assert!(safe.verify().is_ok());
+        for (wrong, word) in [
+            (
+                Session {
+                    is_superuser: true,
+                    ..safe.clone()
+                },
+                "superuser",
+            ),
+            (
+                Session {
+                    bypasses_rls: true,
+                    ..safe.clone()
+                },
+                "NOBYPASSRLS",
+            ),
+            (
+                Session {
+                    owns_tables: true,
+                    ..safe.clone()
+                },
+                "owns",
+            ),
+            (
+                Session {
+                    rls_enabled: false,
+                    ..safe.clone()
+                },
+                "ENABLE",
+            ),
+            (
+                Session {
+                    rls_forced: false,
+                    ..safe.clone()
+                },
+                "FORCE",
+            ),
+            (Session { tables: 1, ..safe }, "hapax migrate"),
+        ] {
+            let error = wrong.verify().unwrap_err();
+            assert_eq!(error.kind(), Kind::Unsafe);
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+}

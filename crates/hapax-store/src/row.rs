@@ -1,0 +1,171 @@
+//! A record as column values, the same for both SQL stores, and back. It runs no statement.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{
+    Body, Doubt, Epoch, Error, Fingerprint, Key, Kind, OnLost, Outcome, Owner, Principal, Record, RecordId, Request,
+    Scope, State, Tenant, Time, Version, record::Hold,
+};
+use uuid::Uuid;
+
+use crate::codec;
+
+/// The columns of `idempotency_keys`. Times are UTC milliseconds here; a store may keep them otherwise.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) id: Uuid,
+    pub(crate) tenant_id: Uuid,
+    pub(crate) route_pattern: String,
+    pub(crate) idempotency_key: String,
+    pub(crate) version: i64,
+    pub(crate) state: String,
+    pub(crate) fingerprint: Vec<u8>,
+    pub(crate) principal: Option<Vec<u8>>,
+    pub(crate) on_lost: String,
+    pub(crate) lease_ms: i64,
+    pub(crate) epoch: Option<i64>,
+    pub(crate) lease_owner: Option<Uuid>,
+    pub(crate) lease_until: Option<i64>,
+    pub(crate) doubt: Option<String>,
+    pub(crate) content_hash: String,
+    pub(crate) request_method: String,
+    pub(crate) request_path: String,
+    pub(crate) request_content_type: String,
+    pub(crate) request_body: Option<Vec<u8>>,
+    pub(crate) response_status_code: Option<i32>,
+    pub(crate) response_headers: Option<String>,
+    /// Absent from a settled row when the body was too large to keep.
+    pub(crate) response_body: Option<Vec<u8>>,
+    pub(crate) created_at: i64,
+    pub(crate) expires_at: i64,
+    pub(crate) completed_at: Option<i64>,
+}
+
+impl From<&Record> for Row {
+    fn from(record: &Record) -> Self {
+        let hold = record.hold();
+        let settled = match &record.state {
+            State::Settled { outcome, at } => Some((outcome, *at)),
+            State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => None,
+        };
+        let doubt = match &record.state {
+            State::InDoubt { reason, .. } => Some(reason.as_str().to_owned()),
+            State::Held(_) | State::Settled { .. } | State::Free | State::Expired => None,
+        };
+        Self {
+            id: record.id.as_uuid(),
+            tenant_id: record.scope.tenant.as_uuid(),
+            route_pattern: record.scope.space.as_str().to_owned(),
+            idempotency_key: record.key.as_str().to_owned(),
+            version: record.version.0,
+            state: record.state.as_str().to_owned(),
+            fingerprint: record.fingerprint.as_bytes().to_vec(),
+            principal: record.principal.map(|principal| principal.as_bytes().to_vec()),
+            on_lost: record.on_lost.as_str().to_owned(),
+            lease_ms: i64::try_from(record.lease.as_millis()).unwrap_or(i64::MAX),
+            epoch: hold.map(|hold| hold.epoch.0.0),
+            lease_owner: hold.map(|hold| Uuid::from_u128(hold.owner.as_u128())),
+            lease_until: hold.map(|hold| hold.until.as_ms()),
+            doubt,
+            content_hash: record.request.content_hash.clone(),
+            request_method: record.request.method.clone(),
+            request_path: record.request.path.clone(),
+            request_content_type: record.request.content_type.clone(),
+            request_body: record.request.body.as_ref().map(|body| codec::pack(body)),
+            response_status_code: settled.map(|(outcome, _)| i32::from(outcome.status)),
+            response_headers: settled.map(|(outcome, _)| codec::pack_headers(&outcome.headers)),
+            response_body: settled.and_then(|(outcome, _)| outcome.whole().map(|body| codec::pack(body))),
+            created_at: record.created_at.as_ms(),
+            expires_at: record.expires_at.as_ms(),
+            completed_at: settled.map(|(_, at)| at.as_ms()),
+        }
+    }
+}
+
+impl TryFrom<Row> for Record {
+    type Error = Error;
+
+    fn try_from(mut row: Row) -> Result<Self, Error> {
+        let state = state(&mut row)?;
+        let scope = Scope::new(Tenant::from_uuid(row.tenant_id), &row.route_pattern).map_err(damaged)?;
+        let key = Key::new(&row.idempotency_key).map_err(damaged)?;
+        let on_lost = match row.on_lost.as_str() {
+            "retry" => OnLost::Retry,
+            "hold" => OnLost::Hold,
+            other => return Err(unknown("on_lost", other)),
+        };
+        Ok(Record {
+            id: RecordId::from_uuid(row.id),
+            scope,
+            key,
+            version: Version(row.version),
+            fingerprint: Fingerprint::from_bytes(hash("fingerprint", row.fingerprint)?),
+            principal: row.principal.map(|bytes| hash("principal", bytes)).transpose()?.map(Principal::from_bytes),
+            on_lost,
+            lease: Duration::from_millis(u64::try_from(row.lease_ms).unwrap_or(0)),
+            request: Request {
+                method: row.request_method,
+                path: row.request_path,
+                content_type: row.request_content_type,
+                content_hash: row.content_hash,
+                body: row.request_body.map(codec::unpack).transpose()?,
+            },
+            created_at: Time::from_ms(row.created_at),
+            expires_at: Time::from_ms(row.expires_at),
+            state,
+        })
+    }
+}
+
+fn state(row: &mut Row) -> Result<State, Error> {
+    match row.state.as_str() {
+        "held" => Ok(State::Held(hold(row)?)),
+        "in_doubt" => {
+            let reason = match row.doubt.as_deref() {
+                Some("outcome_unknown") => Doubt::OutcomeUnknown,
+                Some("runner_died") => Doubt::RunnerDied,
+                Some("response_not_stored") => Doubt::ResponseNotStored,
+                other => return Err(unknown("doubt", other.unwrap_or("NULL"))),
+            };
+            Ok(State::InDoubt { reason, hold: hold(row)? })
+        }
+        "settled" => {
+            let status = row.response_status_code.and_then(|code| u16::try_from(code).ok());
+            let status = status.ok_or_else(|| unknown("response_status_code", "NULL"))?;
+            let headers = row.response_headers.as_deref().map_or(Ok(Vec::new()), codec::unpack_headers)?;
+            let body = match row.response_body.take().map(codec::unpack).transpose()? {
+                Some(bytes) => Body::Whole(bytes),
+                None => Body::Omitted,
+            };
+            let at = row.completed_at.ok_or_else(|| unknown("completed_at", "NULL"))?;
+            Ok(State::Settled { outcome: Arc::new(Outcome { status, headers, body }), at: Time::from_ms(at) })
+        }
+        "free" => Ok(State::Free),
+        "expired" => Ok(State::Expired),
+        other => Err(unknown("state", other)),
+    }
+}
+
+fn hold(row: &Row) -> Result<Hold, Error> {
+    match (row.epoch, row.lease_owner, row.lease_until) {
+        (Some(epoch), Some(owner), Some(until)) => Ok(Hold {
+            epoch: Epoch(Version(epoch)),
+            owner: Owner::from_u128(owner.as_u128()),
+            until: Time::from_ms(until),
+        }),
+        (_, _, _) => Err(unknown("lease", "NULL")),
+    }
+}
+
+fn hash(column: &'static str, bytes: Vec<u8>) -> Result<[u8; 32], Error> {
+    bytes.try_into().map_err(|_| unknown(column, "of another length"))
+}
+
+fn unknown(column: &str, value: &str) -> Error {
+    Error::new(Kind::Corrupt, "reading a record").because(format!("{column} is {value}"))
+}
+
+fn damaged(error: hapax_core::Invalid) -> Error {
+    Error::new(Kind::Corrupt, "reading a record").caused_by(error)
+}

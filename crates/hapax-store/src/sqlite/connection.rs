@@ -1,0 +1,138 @@
+//! Opening connections to the file, each with the settings our promises rest on. It runs no statement.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hapax_core::{Durability, Error, Kind};
+use rusqlite::{Connection, OpenFlags};
+
+use super::SqliteOptions;
+use super::fault::{failed, is_busy};
+
+/// More than there are statements, so that none is ever prepared twice.
+const STATEMENTS_MAX: usize = 64;
+const RETRY: Duration = Duration::from_millis(5);
+const READER_CACHE_KIB: i64 = 4 * 1024;
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Writer,
+    Reader,
+}
+
+/// Makes the file and the folders to it if they are missing, readable by their owner only.
+/// Returns its real path, so that every process names the files beside it alike.
+pub(super) fn prepare(path: &Path) -> Result<PathBuf, Error> {
+    let operation = "opening the database file";
+    let failed = |error: io::Error| {
+        Error::new(Kind::Unavailable, operation).because(format!("{}: {error}", path.display()))
+    };
+    let path = std::path::absolute(path).map_err(failed)?;
+    if let Some(folder) = path.parent() {
+        create_folders(folder).map_err(failed)?;
+    }
+    create_file(&path).map_err(failed)?;
+    path.canonicalize().map_err(failed)
+}
+
+fn create_folders(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    // A folder that is lost with the power takes its files along. SQLite syncs the folder of its file only.
+    #[cfg(unix)]
+    for above in folder.ancestors().skip(1) {
+        if File::open(above)
+            .and_then(|above| above.sync_all())
+            .is_err()
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn create_file(path: &Path) -> io::Result<()> {
+    // Closing any handle of a file drops every lock this process has on it, SQLite's included. So the file is
+    // opened here only if it is new, and one at a time: nobody can have locked it before it is closed again.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match owner_only(OpenOptions::new().write(true).create_new(true)).open(path) {
+        Ok(file) => drop::<File>(file),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The same options, for a file that only its owner may read.
+pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// A connection to a file that [`prepare`] made.
+pub(super) fn open(path: &Path, options: &SqliteOptions, role: Role) -> Result<Connection, Error> {
+    let deadline = Instant::now() + options.busy_timeout;
+    loop {
+        match try_open(path, options, role) {
+            // Several processes may turn a new file into a WAL file at once; SQLite does not wait there.
+            Err(error) if is_busy(&error) && Instant::now() < deadline => thread::sleep(RETRY),
+            Err(error) => return Err(failed("opening the database", error)),
+            Ok(connection) => return Ok(connection),
+        }
+    }
+}
+
+fn try_open(path: &Path, options: &SqliteOptions, role: Role) -> rusqlite::Result<Connection> {
+    // No URI: a path means the file of that name, whatever it looks like.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(options.busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+            Some("the file system cannot hold a write-ahead log; use a local disk".to_owned()),
+        ));
+    }
+    connection.pragma_update(None, "synchronous", synchronous(options.durability))?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "journal_size_limit", options.log_bytes_max)?;
+    connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
+    match role {
+        Role::Writer => {
+            connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
+            if let Some(pages) = options.pages_max {
+                connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+            }
+        }
+        Role::Reader => {
+            connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+            connection.pragma_update(None, "query_only", true)?;
+        }
+    }
+    Ok(connection)
+}
+
+/// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints.
+fn synchronous(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Full => "FULL",
+        Durability::Relaxed | Durability::BestEffort | Durability::Process => "NORMAL",
+    }
+}

@@ -1,0 +1,83 @@
+//! Brings the file's tables up to date, once, however many processes start at the same time.
+
+use std::path::Path;
+
+use hapax_core::{Error, Kind, Time};
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::SqliteOptions;
+use super::connection::{self, Role};
+use super::fault::failed;
+use crate::migration::{Migration, migrations, pending};
+
+static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_token");
+
+const TABLE: &str = include_str!("../../sql/sqlite/migration_table.sql");
+const EXISTS: &str = include_str!("../../sql/sqlite/migration_exists.sql");
+const LIST: &str = include_str!("../../sql/sqlite/migration_list.sql");
+const RECORD: &str = include_str!("../../sql/sqlite/migration_record.sql");
+
+const OPERATION: &str = "migrating the database";
+
+/// Makes the file if it is missing and runs what did not run yet. Returns the names of what ran now.
+pub(super) fn migrate_file(
+    path: &Path,
+    options: &SqliteOptions,
+) -> Result<Vec<&'static str>, Error> {
+    let path = connection::prepare(path)?;
+    let mut connection = connection::open(&path, options, Role::Writer)?;
+    migrate(&mut connection, options.clock.now())
+}
+
+/// Runs what did not run yet, all of it in one transaction. Returns the names of what ran now.
+pub(super) fn migrate(connection: &mut Connection, now: Time) -> Result<Vec<&'static str>, Error> {
+    if todo(connection)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| failed(OPERATION, error))?;
+    // Asked again under the lock: another process may have been first.
+    let todo = todo(&transaction)?;
+    transaction
+        .execute_batch(TABLE)
+        .map_err(|error| failed(OPERATION, error))?;
+    for migration in &todo {
+        run(&transaction, migration, now)?;
+    }
+    transaction
+        .commit()
+        .map_err(|error| failed(OPERATION, error))?;
+    Ok(todo.iter().map(|migration| migration.name).collect())
+}
+
+fn run(connection: &Connection, migration: &Migration, now: Time) -> Result<(), Error> {
+    let ran = connection.execute_batch(migration.sql).and_then(|()| {
+        let row = params![
+            migration.number,
+            migration.name,
+            migration.sha256(),
+            now.as_ms()
+        ];
+        connection.execute(RECORD, row)
+    });
+    ran.map_err(|error| {
+        Error::new(Kind::Unavailable, OPERATION).because(format!("{}: {error}", migration.name))
+    })?;
+    Ok(())
+}
+
+fn todo(connection: &Connection) -> Result<Vec<&'static Migration>, Error> {
+    let ran = ran(connection).map_err(|error| failed(OPERATION, error))?;
+    pending(ALL, &ran)
+}
+
+fn ran(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
+    let exists: i64 = connection.query_row(EXISTS, [], |row| row.get(0))?;
+    if exists == 0 {
+        return Ok(Vec::new());
+    }
+    let mut list = connection.prepare(LIST)?;
+    let rows = list.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}

@@ -1,0 +1,251 @@
+//! The ledger in one SQLite file: enough for one machine, and any number of processes on it.
+//! It decides nothing: it compares and sets, in groups that share one sync.
+//!
+//! How a write travels: [`SqliteLedger`] packs the bodies and hands the moves to a bounded queue; the one
+//! writer thread takes all that has gathered, writes it in one transaction, and answers after the commit.
+//! Reads go to threads of their own. In a caller's own transaction: [`SqliteLedger::within`].
+
+mod connection;
+mod fault;
+mod ledger;
+mod migrate;
+mod moves;
+mod options;
+mod pack;
+mod purges;
+mod queue;
+mod reader;
+mod rows;
+mod tokens;
+mod within;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use hapax_core::{Durability, Error, Kind};
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+/// The version of rusqlite whose transactions [`SqliteLedger::within`] takes.
+pub use rusqlite;
+
+pub use options::SqliteOptions;
+pub use within::{Claimed, Settled, Within};
+
+use crate::clock::Clock;
+use connection::Role;
+use fault::Fault;
+use purges::Purges;
+use queue::{Effect, Queue, Task};
+use reader::Reader;
+use writer::Writer;
+
+const NAME: &str = "sqlite";
+const CLOSED: &str = "the ledger is closed";
+
+/// The ledger in one SQLite file.
+///
+/// - A write is answered after its commit. With [`Durability::Full`] the commit is synced to the disk, so
+///   what was acknowledged survives kill -9 and power loss.
+/// - Several ledgers, in one process or many, may use the same file at the same time.
+/// - More waiting work than [`SqliteOptions::queue_max`] is refused at once with [`Kind::Unavailable`].
+/// - A full disk answers [`Kind::Unavailable`] and is got over when there is space again. When the disk
+///   fails to sync, the writes of that group answer [`Kind::OutcomeUnknown`], and all later ones
+///   [`Kind::Unavailable`] until the process is restarted.
+///
+/// ```
+/// use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Scope, Swap, Tenant, Verdict, decide};
+/// use hapax_store::SqliteLedger;
+///
+/// # let runtime = tokio::runtime::Runtime::new()?;
+/// # runtime.block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// let ledger = SqliteLedger::open(&folder.path().join("ledger.db"), Default::default())?;
+///
+/// let scope = Scope::new(Tenant::DEFAULT, "POST:payments")?;
+/// let claim = Claim::new(scope, Key::new("order-7")?, Fingerprint::of(b"pay 10"), Owner::from_u128(1));
+/// let Verdict::Grant(grant) = decide(None, &claim, ledger.now()) else { unreachable!() };
+/// let insert = Move::inserting(grant.next);
+/// assert_eq!(ledger.swap(vec![insert.clone()]).await?, [Swap::Written]);
+///
+/// // The refusal: somebody was first, and this is what they wrote.
+/// assert_eq!(ledger.swap(vec![insert.clone()]).await?, [Swap::Stale(Some(Box::new(insert.next)))]);
+///
+/// ledger.close().await?;
+/// assert!(ledger.check().await.is_err(), "a closed ledger takes nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SqliteLedger {
+    path: PathBuf,
+    clock: Clock,
+    durability: Durability,
+    writes: Arc<Queue>,
+    reads: Arc<Queue>,
+    purges: Arc<Purges>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Ends when every thread has.
+    running: watch::Receiver<()>,
+}
+
+impl SqliteLedger {
+    /// The most moves of one swap.
+    pub const MOVES_MAX: usize = 4096;
+
+    /// Opens the ledger in the file at `path`. Missing folders and a missing file are made, readable by their
+    /// owner only, and the tables are brought up to date.
+    ///
+    /// It blocks for as long as the disk takes, and up to [`SqliteOptions::busy_timeout`] for other processes.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when the file cannot be opened, [`Kind::Corrupt`] when it is not a database,
+    /// [`Kind::Unsafe`] when the options or the migrations that ran would break a promise.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, Error> {
+        options.check()?;
+        let path = connection::prepare(path)?;
+        let mut connection = connection::open(&path, &options, Role::Writer)?;
+        migrate::migrate(&mut connection, options.clock.now())?;
+        let purges = Arc::new(Purges::beside(&path));
+        let count = moves::purge_count(&connection)
+            .map_err(|error| fault::failed("opening the ledger", error))?;
+        purges
+            .raise(count)
+            .map_err(|error| Error::unavailable("opening the ledger", error))?;
+
+        let readers: Vec<_> = (0..options.readers.max(1))
+            .map(|_| connection::open(&path, &options, Role::Reader))
+            .collect::<Result<_, _>>()?;
+
+        let writes = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
+        let reads = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
+        let (alive, running) = watch::channel(());
+        let ledger = Self {
+            path,
+            clock: options.clock,
+            durability: options.durability,
+            writes: writes.clone(),
+            reads: reads.clone(),
+            purges: purges.clone(),
+            threads: Mutex::default(),
+            running,
+        };
+        for connection in readers {
+            let reader = Reader {
+                connection,
+                queue: reads.clone(),
+            };
+            ledger.spawn("hapax-sqlite-read", alive.clone(), move || reader.run())?;
+        }
+        let only = Writer {
+            connection,
+            queue: writes,
+            purges,
+            batch_max: options.batch_max.max(1),
+        };
+        ledger.spawn("hapax-sqlite-write", alive, move || only.run())?;
+        Ok(ledger)
+    }
+
+    /// Brings the tables of the file at `path` up to date, and makes the file if it is missing. Returns the
+    /// names of the migrations that ran now; none if all had. Several processes may do this at once.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("ledger.db");
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token"]);
+    /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`SqliteLedger::open`].
+    pub fn migrate(path: &Path) -> Result<Vec<&'static str>, Error> {
+        migrate::migrate_file(path, &SqliteOptions::default())
+    }
+
+    /// The real path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn spawn(
+        &self,
+        name: &str,
+        alive: watch::Sender<()>,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
+        let work = move || {
+            let _alive = alive;
+            work();
+        };
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(|error| Error::unavailable("starting a thread of the ledger", error))?;
+        self.threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
+        Ok(())
+    }
+
+    /// Has the writer run `run` in its next group.
+    async fn write<T, F>(&self, moves: usize, bytes: usize, run: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<(T, Effect), Fault> + Send + 'static,
+    {
+        let (job, answered) = Task::new(moves, bytes, run);
+        if let Err(refused) = self.writes.push(job) {
+            writer::count_errors(1);
+            return Err(refused);
+        }
+        answered
+            .await
+            .unwrap_or_else(|_| Err(unanswered(Kind::OutcomeUnknown)))
+    }
+
+    /// Has a reader run `run`.
+    async fn read<T, F>(&self, mut run: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let (job, answered) = Task::new(1, 0, move |connection| {
+            Ok((run(connection)?, Effect::default()))
+        });
+        self.reads.push(job)?;
+        answered
+            .await
+            .unwrap_or_else(|_| Err(unanswered(Kind::Unavailable)))
+    }
+
+    fn end(&self) {
+        self.writes.close(CLOSED);
+        self.reads.close(CLOSED);
+    }
+}
+
+impl Drop for SqliteLedger {
+    fn drop(&mut self) {
+        self.end();
+        let threads = self
+            .threads
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // A thread that panicked has left nobody waiting.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn unanswered(kind: Kind) -> Error {
+    Error::new(kind, "waiting for the ledger")
+        .because("its thread ended before it answered; restart the process")
+}

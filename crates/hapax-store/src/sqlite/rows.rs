@@ -1,0 +1,217 @@
+//! Reads rows: one by its id, a page of them, and those a sweep is due for.
+
+use hapax_core::{Error, Kind, Page, Record, RecordId, Scan, Sweep, Swept, Tenant, Time};
+use rusqlite::{Connection, OptionalExtension, params};
+use uuid::Uuid;
+
+use super::fault::Fault;
+use super::queue::Effect;
+use crate::row::Row;
+
+const FIND: &str = include_str!("../../sql/sqlite/find.sql");
+const SCAN: &str = include_str!("../../sql/sqlite/scan.sql");
+const SWEEP_DUE: &str = include_str!("../../sql/sqlite/sweep_due.sql");
+const SWEEP_EXPIRE: &str = include_str!("../../sql/sqlite/sweep_expire.sql");
+const SWEEP_FORGET: &str = include_str!("../../sql/sqlite/sweep_forget.sql");
+const BODY_DROP: &str = include_str!("../../sql/sqlite/body_drop.sql");
+
+/// A page ends early once it holds this much of bodies.
+const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// The row with this id, if it is this tenant's.
+pub(super) fn find(
+    connection: &Connection,
+    tenant: Tenant,
+    id: RecordId,
+) -> Result<Option<Row>, Fault> {
+    let row = connection
+        .prepare_cached(FIND)?
+        .query_row(
+            params![tenant.as_uuid().as_bytes(), id.as_uuid().as_bytes()],
+            |row| Ok(read(row)),
+        )
+        .optional()?;
+    row.transpose()
+}
+
+/// One page of a scan.
+pub(super) fn scan(connection: &Connection, scan: &Scan) -> Result<Page, Fault> {
+    let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
+    let (before, id) = match scan.after {
+        Some((created_at, id)) => (created_at.as_ms(), id.as_uuid()),
+        None => (i64::MAX, Uuid::max()),
+    };
+    let mut statement = connection.prepare_cached(SCAN)?;
+    let mut rows = statement.query(params![
+        scan.tenant.as_uuid().as_bytes(),
+        before,
+        id.as_bytes(),
+        scan.space.as_ref().map(hapax_core::Space::as_str),
+        scan.state,
+        // One more than the page holds tells whether there is another page.
+        i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1,
+    ])?;
+    let mut page = Page {
+        records: Vec::new(),
+        next: None,
+    };
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        if page.records.len() == limit || bytes > PAGE_BYTES_MAX {
+            page.next = page
+                .records
+                .last()
+                .map(|record: &Record| (record.created_at, record.id));
+            break;
+        }
+        let row = read(row)?;
+        bytes += bodies(&row);
+        page.records.push(row.try_into()?);
+    }
+    Ok(page)
+}
+
+/// One bounded step of cleaning up at `now`.
+pub(super) fn sweep(
+    connection: &Connection,
+    sweep: Sweep,
+    now: Time,
+) -> Result<(Swept, Effect), Fault> {
+    let limit = sweep.limit.min(Sweep::LIMIT_MAX);
+    let mut swept = Swept::default();
+    let due = due(connection, now, limit)?;
+    for row in &due {
+        let purge_at = Time::from_ms(row.expires_at).plus(sweep.grace).as_ms();
+        connection
+            .prepare_cached(SWEEP_EXPIRE)?
+            .execute(params![row.rowid, purge_at])?;
+        connection.prepare_cached(BODY_DROP)?.execute(params![
+            row.tenant_id,
+            row.id,
+            None::<&str>
+        ])?;
+        swept.expired += usize::from(!row.free);
+        swept.retired += usize::from(row.free);
+    }
+    let left = i64::try_from(limit - due.len()).unwrap_or(0);
+    swept.forgotten = connection
+        .prepare_cached(SWEEP_FORGET)?
+        .execute(params![now.as_ms(), left])?;
+    let wrote = !due.is_empty() || swept.forgotten > 0;
+    Ok((swept, Effect { wrote, purged: 0 }))
+}
+
+struct Due {
+    rowid: i64,
+    tenant_id: [u8; 16],
+    id: [u8; 16],
+    free: bool,
+    expires_at: i64,
+}
+
+fn due(connection: &Connection, now: Time, limit: usize) -> rusqlite::Result<Vec<Due>> {
+    let mut statement = connection.prepare_cached(SWEEP_DUE)?;
+    let rows = statement.query_map(
+        params![now.as_ms(), i64::try_from(limit).unwrap_or(0)],
+        |row| {
+            Ok(Due {
+                rowid: row.get(0)?,
+                tenant_id: row.get(1)?,
+                id: row.get(2)?,
+                free: row.get_ref(3)?.as_str()? == "free",
+                expires_at: row.get(4)?,
+            })
+        },
+    )?;
+    rows.collect()
+}
+
+/// How many bytes of packed bodies a row carries.
+pub(super) fn bodies(row: &Row) -> usize {
+    let length = |body: &Option<Vec<u8>>| body.as_ref().map_or(0, Vec::len);
+    length(&row.request_body) + length(&row.response_body)
+}
+
+/// Reads the columns in the order of find.sql and scan.sql.
+fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+    let request_body: Option<Vec<u8>> = row.get(18)?;
+    let response_body: Option<Vec<u8>> = row.get(22)?;
+    for (body, apart) in [
+        (&request_body, row.get::<_, bool>(19)?),
+        (&response_body, row.get(23)?),
+    ] {
+        if apart && body.is_none() {
+            // Never taken for a body that was not kept: that would be answered as something else.
+            let lost =
+                Error::new(Kind::Corrupt, "reading a record").because("its large body is missing");
+            return Err(lost.into());
+        }
+    }
+    let lease_owner: Option<[u8; 16]> = row.get(11)?;
+    Ok(Row {
+        id: Uuid::from_bytes(row.get(0)?),
+        tenant_id: Uuid::from_bytes(row.get(1)?),
+        route_pattern: row.get(2)?,
+        idempotency_key: row.get(3)?,
+        version: row.get(4)?,
+        state: row.get(5)?,
+        fingerprint: row.get(6)?,
+        principal: row.get(7)?,
+        on_lost: row.get(8)?,
+        lease_ms: row.get(9)?,
+        epoch: row.get(10)?,
+        lease_owner: lease_owner.map(Uuid::from_bytes),
+        lease_until: row.get(12)?,
+        doubt: row.get(13)?,
+        content_hash: row.get(14)?,
+        request_method: row.get(15)?,
+        request_path: row.get(16)?,
+        request_content_type: row.get(17)?,
+        request_body,
+        response_status_code: row.get(20)?,
+        response_headers: row.get(21)?,
+        response_body,
+        created_at: row.get(24)?,
+        expires_at: row.get(25)?,
+        completed_at: row.get(26)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SqliteOptions;
+    use super::super::connection::{self, Role};
+    use super::super::migrate;
+    use super::*;
+
+    #[test]
+    fn every_read_goes_through_an_index_and_sorts_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::default();
+        let path = connection::prepare(&folder.path().join("ledger.db")).unwrap();
+        let mut connection = connection::open(&path, &options, Role::Writer).unwrap();
+        migrate::migrate(&mut connection, options.clock.now()).unwrap();
+        for (sql, index) in [
+            (FIND, "sqlite_autoindex_idempotency_keys_1"),
+            (SCAN, "idx_idempotency_created"),
+            (SWEEP_DUE, "idx_idempotency_expires"),
+            (SWEEP_FORGET, "idx_idempotency_purge"),
+        ] {
+            let mut explain = connection
+                .prepare(&["EXPLAIN QUERY PLAN ", sql].concat())
+                .unwrap();
+            let count = explain.parameter_count();
+            let plan: Vec<String> = explain
+                .query_map(rusqlite::params_from_iter(vec![1; count]), |row| row.get(3))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
+            assert!(
+                plan.iter()
+                    .all(|step| !step.contains("B-TREE") && !step.starts_with("SCAN")),
+                "{plan:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The one thread that writes: it commits whatever has gathered the moment the last commit returned.
+//! No timer: an idle ledger writes a move at once, a busy one shares a sync among many.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hapax_core::{Error, Kind};
+use rusqlite::Connection;
+
+use super::NAME;
+use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io};
+use super::moves;
+use super::purges::Purges;
+use super::queue::{Effect, Job, Queue};
+
+const OPERATION: &str = "writing to the ledger";
+const AFTER_PANIC: &str = "the writer stopped on a bug; restart the process";
+const AFTER_FAILED_SYNC: &str = "the disk failed to sync, so what is on it is no longer sure; check the disk and restart the process";
+const AFTER_FAILED_ROLLBACK: &str = "a failed write could not be rolled back; restart the process";
+
+/// The writer's connection and where its work comes from.
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) queue: Arc<Queue>,
+    pub(super) purges: Arc<Purges>,
+    pub(super) batch_max: usize,
+}
+
+/// A group that was not committed.
+struct Failure {
+    error: Error,
+    /// Why no later group may be tried, if so.
+    stop: Option<&'static str>,
+}
+
+/// Leaves nobody waiting when the thread ends, by a panic too.
+struct Ending<'q>(&'q Queue);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.abandon(AFTER_PANIC);
+    }
+}
+
+impl Writer {
+    /// Works until the queue is closed and empty, or the file can no longer be trusted.
+    pub(super) fn run(self) {
+        let _ending = Ending(&self.queue);
+        let mut jobs = Vec::new();
+        while self.queue.take(&mut jobs, self.batch_max) {
+            let (answers, stop) = self.write(&mut jobs);
+            if let Some(why) = stop {
+                tracing::error!(store = NAME, why, "the ledger takes no more writes");
+                self.queue.close(why);
+            }
+            let errors = answers.iter().filter(|answer| answer.is_err()).count();
+            if errors > 0 {
+                count_errors(errors);
+            }
+            for (job, answer) in jobs.drain(..).zip(answers) {
+                job.answer(answer);
+            }
+            if stop.is_some() {
+                return;
+            }
+        }
+        // A convenience for whoever copies the file; every commit is safe without it.
+        let _ = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
+    /// Writes a group in one transaction; one answer per job.
+    fn write(&self, jobs: &mut [Box<dyn Job>]) -> (Vec<Result<(), Error>>, Option<&'static str>) {
+        match self.commit(jobs) {
+            Ok(answers) => (answers, None),
+            Err(failure) => {
+                tracing::warn!(store = NAME, error = %failure.error, "a group was not committed");
+                let answers = jobs.iter().map(|_| Err(failure.error.clone())).collect();
+                let stop = failure.stop.or_else(|| self.rollback());
+                (answers, stop)
+            }
+        }
+    }
+
+    fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), Error>>, Failure> {
+        self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
+        let shown = self.catch_up().map_err(fatal)?;
+        let effects = match self.run_all(jobs) {
+            Ok(effects) => effects,
+            // One job cannot be done. Once more, so that it alone is undone.
+            Err(Fault::Own(_)) => {
+                self.execute("ROLLBACK").map_err(fatal)?;
+                self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
+                self.run_each(jobs).map_err(fatal)?
+            }
+            Err(Fault::Group(error)) => return Err(fatal(error)),
+        };
+        let done = || effects.iter().filter_map(|effect| effect.as_ref().ok());
+        if !done().any(|effect| effect.wrote) {
+            // Nothing changed: nothing to sync.
+            self.execute("ROLLBACK").map_err(fatal)?;
+            return Ok(effects.into_iter().map(|effect| effect.map(drop)).collect());
+        }
+        let purged: u64 = done().map(|effect| effect.purged).sum();
+        let count = match purged {
+            0 => None,
+            by => Some(moves::raise_purge_count(&self.connection, shown, by).map_err(fatal)?),
+        };
+        let begun = Instant::now();
+        self.execute("COMMIT").map_err(|error| Failure {
+            stop: is_io(&error).then_some(AFTER_FAILED_SYNC),
+            error: failed_commit(error),
+        })?;
+        measure(jobs, begun);
+        let told = count.map_or(Ok(()), |count| self.purges.raise(count));
+        let untold = told.err().map(|error| {
+            // It is committed, but caches elsewhere do not know yet: nobody may rely on it.
+            Error::new(Kind::OutcomeUnknown, "telling caches of a purge").caused_by(error)
+        });
+        let answer = |effect: Effect| match &untold {
+            Some(error) if effect.purged > 0 => Err(error.clone()),
+            Some(_) | None => Ok(()),
+        };
+        Ok(effects
+            .into_iter()
+            .map(|effect| effect.and_then(answer))
+            .collect())
+    }
+
+    /// Shows the count of purges if a process died before it could. Returns the number that is shown.
+    fn catch_up(&self) -> rusqlite::Result<u64> {
+        let count = moves::purge_count(&self.connection)?;
+        let shown = self.purges.shown();
+        if shown.is_some_and(|shown| shown >= count) {
+            return Ok(shown.unwrap_or(count));
+        }
+        if let Err(error) = self.purges.raise(count) {
+            tracing::warn!(store = NAME, %error, "caches of other processes cannot be told of a purge");
+        }
+        Ok(count)
+    }
+
+    /// Runs all jobs; the first that fails ends the transaction for all.
+    fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<Effect, Error>>, Fault> {
+        jobs.iter_mut()
+            .map(|job| job.run(&self.connection).map(Ok))
+            .collect()
+    }
+
+    /// Runs all jobs; one that fails by itself leaves nothing behind.
+    fn run_each(&self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<Effect, Error>>> {
+        let mut effects = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            self.execute("SAVEPOINT job")?;
+            let effect = match job.run(&self.connection) {
+                Ok(effect) => Ok(effect),
+                Err(Fault::Own(error)) => {
+                    self.execute("ROLLBACK TO job")?;
+                    Err(error)
+                }
+                Err(Fault::Group(error)) => return Err(error),
+            };
+            self.execute("RELEASE job")?;
+            effects.push(effect);
+        }
+        Ok(effects)
+    }
+
+    /// Ends a failed transaction. Some errors have ended it already; if it cannot be ended, says to stop.
+    fn rollback(&self) -> Option<&'static str> {
+        if self.connection.is_autocommit() {
+            return None;
+        }
+        let _ = self.execute("ROLLBACK");
+        (!self.connection.is_autocommit()).then_some(AFTER_FAILED_ROLLBACK)
+    }
+
+    fn execute(&self, command: &'static str) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached(command)?
+            .execute([])
+            .map(drop)
+    }
+}
+
+/// A failure before COMMIT: nothing of the group is written.
+fn fatal(error: rusqlite::Error) -> Failure {
+    let stop = is_failed_sync(&error).then_some(AFTER_FAILED_SYNC);
+    Failure {
+        error: failed(OPERATION, error),
+        stop,
+    }
+}
+
+/// Counts calls that ended in an error.
+pub(super) fn count_errors(errors: usize) {
+    metrics::counter!("hapax_ledger_errors_total", "store" => NAME).increment(errors as u64);
+}
+
+fn measure(jobs: &[Box<dyn Job>], begun: Instant) {
+    let moves: usize = jobs.iter().map(|job| job.moves()).sum();
+    let size = f64::from(u32::try_from(moves).unwrap_or(u32::MAX));
+    metrics::histogram!("hapax_ledger_batch_size", "store" => NAME).record(size);
+    metrics::histogram!("hapax_ledger_commit_seconds", "store" => NAME)
+        .record(begun.elapsed().as_secs_f64());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SqliteOptions;
+    use super::super::connection::{self, Role};
+    use super::super::migrate;
+    use super::super::queue::Task;
+    use super::*;
+
+    #[test]
+    fn a_panic_in_the_writer_leaves_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::default();
+        let path = connection::prepare(&folder.path().join("ledger.db")).unwrap();
+        let mut connection = connection::open(&path, &options, Role::Writer).unwrap();
+        migrate::migrate(&mut connection, options.clock.now()).unwrap();
+        let queue = Arc::new(Queue::new(100, 100));
+        let (good, before) = Task::new(1, 0, moves::check);
+        let (bad, during) = Task::new(1, 0, |_: &Connection| -> Result<((), Effect), Fault> {
+            panic!("a bug")
+        });
+        let (late, after) = Task::new(1, 0, moves::check);
+        for job in [good as Box<dyn Job>, bad, late] {
+            queue.push(job).unwrap();
+        }
+
+        let purges = Arc::new(Purges::beside(&path));
+        let writer = Writer {
+            connection,
+            queue: queue.clone(),
+            purges,
+            batch_max: 1,
+        };
+        assert!(std::thread::spawn(move || writer.run()).join().is_err());
+
+        before.blocking_recv().unwrap().expect("it was done before");
+        assert!(during.blocking_recv().is_err(), "its outcome is unknown");
+        assert_eq!(
+            after.blocking_recv().unwrap().unwrap_err().kind(),
+            Kind::Unavailable
+        );
+        let (next, _) = Task::new(1, 0, moves::check);
+        assert_eq!(queue.push(next).unwrap_err().kind(), Kind::Unavailable);
+    }
+}

@@ -1,0 +1,7 @@
+//! The integration tests of hapax-store, in one binary: the same suite on every backend.
+
+mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;

@@ -1,0 +1,73 @@
+//! The suites on SQLite, and what is special to it.
+
+mod bodies;
+mod faults;
+mod files;
+mod sharing;
+mod within;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Record, Scope, Tenant, Version};
+use hapax_store::conformance::Subject;
+use hapax_store::sqlite::{SqliteOptions, rusqlite};
+use hapax_store::{Clock, SqliteLedger, Tokens};
+use tempfile::TempDir;
+
+async fn open() -> Subject {
+    let (folder, clock) = (folder(), Clock::system());
+    let ledger = open_in(
+        &folder,
+        SqliteOptions {
+            clock: clock.clone(),
+            ..SqliteOptions::default()
+        },
+    );
+    Subject::new(Arc::new(ledger), clock).keeping(folder)
+}
+
+async fn open_tokens() -> (Arc<dyn Tokens>, Box<dyn Any + Send>) {
+    let folder = folder();
+    (
+        Arc::new(open_in(&folder, SqliteOptions::default())),
+        Box::new(folder),
+    )
+}
+
+hapax_store::ledger_conformance!(open);
+hapax_store::token_conformance!(open_tokens);
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a test needs a folder")
+}
+
+fn open_in(folder: &TempDir, options: SqliteOptions) -> SqliteLedger {
+    SqliteLedger::open(&folder.path().join("ledger.db"), options).expect("the ledger opens")
+}
+
+/// Another connection to the same file, as another program would have it.
+fn beside(ledger: &SqliteLedger) -> rusqlite::Connection {
+    rusqlite::Connection::open(ledger.path()).expect("the file opens")
+}
+
+fn count(connection: &rusqlite::Connection, sql: &str) -> i64 {
+    connection
+        .query_row(sql, [], |row| row.get(0))
+        .expect("the query answers")
+}
+
+fn claim(key: &str, owner: u128) -> Claim {
+    let scope = Scope::new(Tenant::DEFAULT, "POST:test").expect("a space");
+    Claim::new(
+        scope,
+        Key::new(key).expect("a key"),
+        Fingerprint::of(b"asked"),
+        Owner::from_u128(owner),
+    )
+}
+
+fn insert(ledger: &dyn Ledger, claim: &Claim) -> Move {
+    let now = ledger.now();
+    Move::inserting(Record::granted(claim, Version::seeded(now), now))
+}

@@ -1,12 +1,12 @@
 //! A ledger in memory, for tests and for trying things out. It keeps nothing when the process ends.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hapax_core::{
-    Answer, Durability, Error, Ledger, Move, Page, Record, RecordId, Request, Scan, State, Swap, Sweep, Swept, Tenant,
-    Time,
+    Answer, Durability, Error, Ledger, Move, Page, Record, RecordId, Request, Scan, State, Swap,
+    Sweep, Swept, Tenant, Time,
 };
 
 use crate::clock::Clock;
@@ -43,7 +43,10 @@ impl MemoryLedger {
     /// An empty ledger on `clock`.
     #[must_use]
     pub fn with_clock(clock: Clock) -> Self {
-        Self { clock, ..Self::default() }
+        Self {
+            clock,
+            ..Self::default()
+        }
     }
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<(Tenant, RecordId), Stored>> {
@@ -58,7 +61,13 @@ impl MemoryLedger {
         if stored.map(|record| record.version) != step.expect {
             return Swap::Stale(stored.cloned().map(Box::new));
         }
-        rows.insert(at, Stored { record: step.next, forget_at: None });
+        rows.insert(
+            at,
+            Stored {
+                record: step.next,
+                forget_at: None,
+            },
+        );
         if step.purges {
             self.purges.fetch_add(1, Ordering::SeqCst);
         }
@@ -79,7 +88,9 @@ impl MemoryLedger {
             .take(limit)
             .collect();
         for at in due {
-            let Some(stored) = rows.get_mut(&at) else { continue };
+            let Some(stored) = rows.get_mut(&at) else {
+                continue;
+            };
             if stored.forget_at.is_some() {
                 rows.remove(&at);
                 swept.forgotten += 1;
@@ -107,15 +118,28 @@ impl MemoryLedger {
             .map(|stored| &stored.record)
             .filter(|record| record.scope.tenant == scan.tenant)
             .filter(|record| !matches!(record.state, State::Free | State::Expired))
-            .filter(|record| scan.space.as_ref().is_none_or(|space| *space == record.scope.space))
-            .filter(|record| scan.state.is_none_or(|state| state == record.state.as_str()))
-            .filter(|record| scan.after.is_none_or(|after| (record.created_at, record.id) < after))
+            .filter(|record| {
+                scan.space
+                    .as_ref()
+                    .is_none_or(|space| *space == record.scope.space)
+            })
+            .filter(|record| {
+                scan.state
+                    .is_none_or(|state| state == record.state.as_str())
+            })
+            .filter(|record| {
+                scan.after
+                    .is_none_or(|after| (record.created_at, record.id) < after)
+            })
             .cloned()
             .collect();
         records.sort_by_key(|record| std::cmp::Reverse((record.created_at, record.id)));
         let more = records.len() > limit;
         records.truncate(limit);
-        let next = records.last().filter(|_| more).map(|record| (record.created_at, record.id));
+        let next = records
+            .last()
+            .filter(|_| more)
+            .map(|record| (record.created_at, record.id));
         Page { records, next }
     }
 }
@@ -138,7 +162,11 @@ impl Ledger for MemoryLedger {
     }
 
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
-        ready(self.rows().get(&(tenant, id)).map(|stored| stored.record.clone()))
+        ready(
+            self.rows()
+                .get(&(tenant, id))
+                .map(|stored| stored.record.clone()),
+        )
     }
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {

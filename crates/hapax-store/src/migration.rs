@@ -50,13 +50,19 @@ pub(crate) const fn number(name: &str) -> i64 {
 ///
 /// # Errors
 /// [`Kind::Unsafe`] when a migration that ran is not the one we have under that number.
-pub(crate) fn pending(all: &'static [Migration], ran: &[(i64, String)]) -> Result<Vec<&'static Migration>, Error> {
+pub(crate) fn pending(
+    all: &'static [Migration],
+    ran: &[(i64, String)],
+) -> Result<Vec<&'static Migration>, Error> {
     let mut pending = Vec::new();
     for migration in all {
         match ran.iter().find(|(number, _)| *number == migration.number) {
             Some((_, sha256)) if *sha256 == migration.sha256() => {}
             Some(_) => {
-                let why = format!("migration {} was changed after it ran; restore it and add a new one", migration.name);
+                let why = format!(
+                    "migration {} was changed after it ran; restore it and add a new one",
+                    migration.name
+                );
                 return Err(Error::new(Kind::Unsafe, "migrating the database").because(why));
             }
             None => pending.push(migration),
@@ -70,20 +76,35 @@ mod tests {
     use super::*;
 
     static ALL: &[Migration] = &[
-        Migration { number: 1, name: "0001_a", sql: "A" },
-        Migration { number: 2, name: "0002_b", sql: "B" },
+        Migration {
+            number: 1,
+            name: "0001_a",
+            sql: "A",
+        },
+        Migration {
+            number: 2,
+            name: "0002_b",
+            sql: "B",
+        },
     ];
 
     #[test]
     fn only_what_did_not_run_is_pending_and_newer_numbers_are_left_alone() {
         let ran = [(1, ALL[0].sha256()), (99, "x".to_owned())];
-        let left: Vec<_> = pending(ALL, &ran).unwrap().iter().map(|migration| migration.number).collect();
+        let left: Vec<_> = pending(ALL, &ran)
+            .unwrap()
+            .iter()
+            .map(|migration| migration.number)
+            .collect();
         assert_eq!(left, [2]);
     }
 
     #[test]
     fn a_migration_edited_after_it_ran_is_refused() {
-        assert_eq!(pending(ALL, &[(1, "other".to_owned())]).unwrap_err().kind(), Kind::Unsafe);
+        assert_eq!(
+            pending(ALL, &[(1, "other".to_owned())]).unwrap_err().kind(),
+            Kind::Unsafe
+        );
     }
 
     #[test]

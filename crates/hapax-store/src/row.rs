@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Body, Doubt, Epoch, Error, Fingerprint, Key, Kind, OnLost, Outcome, Owner, Principal, Record, RecordId, Request,
-    Scope, State, Tenant, Time, Version, record::Hold,
+    Body, Doubt, Epoch, Error, Fingerprint, Key, Kind, OnLost, Outcome, Owner, Principal, Record,
+    RecordId, Request, Scope, State, Tenant, Time, Version, record::Hold,
 };
 use uuid::Uuid;
 
@@ -61,7 +61,9 @@ impl From<&Record> for Row {
             version: record.version.0,
             state: record.state.as_str().to_owned(),
             fingerprint: record.fingerprint.as_bytes().to_vec(),
-            principal: record.principal.map(|principal| principal.as_bytes().to_vec()),
+            principal: record
+                .principal
+                .map(|principal| principal.as_bytes().to_vec()),
             on_lost: record.on_lost.as_str().to_owned(),
             lease_ms: i64::try_from(record.lease.as_millis()).unwrap_or(i64::MAX),
             epoch: hold.map(|hold| hold.epoch.0.0),
@@ -75,7 +77,8 @@ impl From<&Record> for Row {
             request_body: record.request.body.as_ref().map(|body| codec::pack(body)),
             response_status_code: settled.map(|(outcome, _)| i32::from(outcome.status)),
             response_headers: settled.map(|(outcome, _)| codec::pack_headers(&outcome.headers)),
-            response_body: settled.and_then(|(outcome, _)| outcome.whole().map(|body| codec::pack(body))),
+            response_body: settled
+                .and_then(|(outcome, _)| outcome.whole().map(|body| codec::pack(body))),
             created_at: record.created_at.as_ms(),
             expires_at: record.expires_at.as_ms(),
             completed_at: settled.map(|(_, at)| at.as_ms()),
@@ -88,7 +91,8 @@ impl TryFrom<Row> for Record {
 
     fn try_from(mut row: Row) -> Result<Self, Error> {
         let state = state(&mut row)?;
-        let scope = Scope::new(Tenant::from_uuid(row.tenant_id), &row.route_pattern).map_err(damaged)?;
+        let scope =
+            Scope::new(Tenant::from_uuid(row.tenant_id), &row.route_pattern).map_err(damaged)?;
         let key = Key::new(&row.idempotency_key).map_err(damaged)?;
         let on_lost = match row.on_lost.as_str() {
             "retry" => OnLost::Retry,
@@ -101,7 +105,11 @@ impl TryFrom<Row> for Record {
             key,
             version: Version(row.version),
             fingerprint: Fingerprint::from_bytes(hash("fingerprint", row.fingerprint)?),
-            principal: row.principal.map(|bytes| hash("principal", bytes)).transpose()?.map(Principal::from_bytes),
+            principal: row
+                .principal
+                .map(|bytes| hash("principal", bytes))
+                .transpose()?
+                .map(Principal::from_bytes),
             on_lost,
             lease: Duration::from_millis(u64::try_from(row.lease_ms).unwrap_or(0)),
             request: Request {
@@ -128,18 +136,35 @@ fn state(row: &mut Row) -> Result<State, Error> {
                 Some("response_not_stored") => Doubt::ResponseNotStored,
                 other => return Err(unknown("doubt", other.unwrap_or("NULL"))),
             };
-            Ok(State::InDoubt { reason, hold: hold(row)? })
+            Ok(State::InDoubt {
+                reason,
+                hold: hold(row)?,
+            })
         }
         "settled" => {
-            let status = row.response_status_code.and_then(|code| u16::try_from(code).ok());
+            let status = row
+                .response_status_code
+                .and_then(|code| u16::try_from(code).ok());
             let status = status.ok_or_else(|| unknown("response_status_code", "NULL"))?;
-            let headers = row.response_headers.as_deref().map_or(Ok(Vec::new()), codec::unpack_headers)?;
+            let headers = row
+                .response_headers
+                .as_deref()
+                .map_or(Ok(Vec::new()), codec::unpack_headers)?;
             let body = match row.response_body.take().map(codec::unpack).transpose()? {
                 Some(bytes) => Body::Whole(bytes),
                 None => Body::Omitted,
             };
-            let at = row.completed_at.ok_or_else(|| unknown("completed_at", "NULL"))?;
-            Ok(State::Settled { outcome: Arc::new(Outcome { status, headers, body }), at: Time::from_ms(at) })
+            let at = row
+                .completed_at
+                .ok_or_else(|| unknown("completed_at", "NULL"))?;
+            Ok(State::Settled {
+                outcome: Arc::new(Outcome {
+                    status,
+                    headers,
+                    body,
+                }),
+                at: Time::from_ms(at),
+            })
         }
         "free" => Ok(State::Free),
         "expired" => Ok(State::Expired),
@@ -159,7 +184,9 @@ fn hold(row: &Row) -> Result<Hold, Error> {
 }
 
 fn hash(column: &'static str, bytes: Vec<u8>) -> Result<[u8; 32], Error> {
-    bytes.try_into().map_err(|_| unknown(column, "of another length"))
+    bytes
+        .try_into()
+        .map_err(|_| unknown(column, "of another length"))
 }
 
 fn unknown(column: &str, value: &str) -> Error {

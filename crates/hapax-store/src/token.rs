@@ -52,7 +52,9 @@ impl FromStr for Role {
             "owner" => Ok(Role::Owner),
             "writer" => Ok(Role::Writer),
             "viewer" => Ok(Role::Viewer),
-            other => Err(format!("'{other}' is not a role; use owner, writer or viewer")),
+            other => Err(format!(
+                "'{other}' is not a role; use owner, writer or viewer"
+            )),
         }
     }
 }

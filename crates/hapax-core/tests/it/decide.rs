@@ -59,6 +59,7 @@ fn word(verdict: &Verdict<'_>) -> &'static str {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "it is a table")]
 fn every_state_answers_every_claim_as_the_table_says() {
     let retry = held(OnLost::Retry);
     let hold = held(OnLost::Hold);

@@ -25,6 +25,8 @@ SELECT $1::uuid, n.id, n.route_pattern, n.idempotency_key, n.version, n.state, n
            response_status_code, response_headers, response_body,
            created_at, expires_at, completed_at
        )
- WHERE NOT EXISTS (SELECT 1 FROM idempotency_keys AS k WHERE k.tenant_id = $1::uuid AND k.id = n.id)
+ WHERE NOT EXISTS (
+           SELECT 1 FROM idempotency_keys AS k WHERE k.tenant_id = $1::uuid AND k.id = ANY($2::uuid[]) AND k.id = n.id
+       )
     ON CONFLICT (tenant_id, id) DO NOTHING
 RETURNING id;

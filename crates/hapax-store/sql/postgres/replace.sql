@@ -21,6 +21,6 @@ UPDATE idempotency_keys AS k
            response_status_code, response_headers, response_body,
            created_at, expires_at, completed_at, expected
        )
- WHERE k.tenant_id = $1::uuid AND k.id = n.id AND k.version = n.expected
+ WHERE k.tenant_id = $1::uuid AND k.id = ANY($2::uuid[]) AND k.id = n.id AND k.version = n.expected
    AND k.route_pattern = n.route_pattern AND k.idempotency_key = n.idempotency_key
 RETURNING k.id;

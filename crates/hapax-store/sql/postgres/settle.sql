@@ -7,5 +7,5 @@ UPDATE idempotency_keys AS k
   FROM unnest(
            $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::text[], $7::bytea[], $8::timestamptz[]
        ) AS n (id, expected, version, response_status_code, response_headers, response_body, completed_at)
- WHERE k.tenant_id = $1::uuid AND k.id = n.id AND k.version = n.expected
+ WHERE k.tenant_id = $1::uuid AND k.id = ANY($2::uuid[]) AND k.id = n.id AND k.version = n.expected
 RETURNING k.id;

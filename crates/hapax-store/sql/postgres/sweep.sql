@@ -2,7 +2,7 @@
 -- together at most $3. Passes by what somebody else is moving. Returns how many expired,
 -- how many had been given back, and how many are forgotten.
 WITH due AS (
-    SELECT tenant_id, id
+    SELECT id
       FROM idempotency_keys
      WHERE purge_at IS NULL AND expires_at <= $1::timestamptz
        AND (state IN ('settled', 'free')
@@ -19,11 +19,10 @@ WITH due AS (
            content_hash = '', request_method = '', request_path = '', request_content_type = '',
            request_body = NULL, request_headers = NULL,
            response_status_code = NULL, response_headers = NULL, response_body = NULL, completed_at = NULL
-      FROM due
-     WHERE k.tenant_id = due.tenant_id AND k.id = due.id
+     WHERE k.id = ANY(ARRAY(SELECT id FROM due)) AND k.purge_at IS NULL AND k.expires_at <= $1
     RETURNING k.state
 ), gone AS (
-    SELECT tenant_id, id
+    SELECT id
       FROM idempotency_keys
      WHERE purge_at <= $1
      ORDER BY purge_at
@@ -31,8 +30,7 @@ WITH due AS (
        FOR UPDATE SKIP LOCKED
 ), forgotten AS (
     DELETE FROM idempotency_keys AS k
-     USING gone
-     WHERE k.tenant_id = gone.tenant_id AND k.id = gone.id
+     WHERE k.id = ANY(ARRAY(SELECT id FROM gone)) AND k.purge_at <= $1
     RETURNING k.id
 )
 SELECT (SELECT count(*) FROM emptied WHERE state = 'expired'), (SELECT count(*) FROM emptied WHERE state = 'free'),

@@ -12,7 +12,11 @@ fn insert(subject: &Subject, claim: &Claim) -> Move {
 
 async fn swap(subject: &Subject, moves: Vec<Move>) -> Vec<Swap> {
     let asked = moves.len();
-    let swaps = subject.ledger.swap(moves).await.expect("the ledger answers");
+    let swaps = subject
+        .ledger
+        .swap(moves)
+        .await
+        .expect("the ledger answers");
     assert_eq!(swaps.len(), asked, "one answer per move");
     swaps
 }
@@ -24,8 +28,15 @@ pub async fn moves_of_a_batch_are_independent(subject: &Subject) {
     let (first, second) = (subject.claim("first"), subject.claim("second"));
     let again = subject.again(&taken);
 
-    let swaps =
-        swap(subject, vec![insert(subject, &first), insert(subject, &again), insert(subject, &second)]).await;
+    let swaps = swap(
+        subject,
+        vec![
+            insert(subject, &first),
+            insert(subject, &again),
+            insert(subject, &second),
+        ],
+    )
+    .await;
 
     assert_eq!(swaps[0], Swap::Written);
     assert_eq!(swaps[1], Swap::Stale(Some(Box::new(held.record().clone()))));
@@ -37,16 +48,36 @@ pub async fn moves_of_a_batch_are_independent(subject: &Subject) {
 /// 200 mixed moves are answered in the order they were given.
 pub async fn answers_come_in_the_order_of_the_moves(subject: &Subject) {
     let claims: Vec<_> = (0..200).map(|n| subject.claim(&format!("k{n}"))).collect();
-    let odd = claims.iter().skip(1).step_by(2).map(|claim| insert(subject, claim)).collect();
-    assert!(swap(subject, odd).await.iter().all(|swap| *swap == Swap::Written));
+    let odd = claims
+        .iter()
+        .skip(1)
+        .step_by(2)
+        .map(|claim| insert(subject, claim))
+        .collect();
+    assert!(
+        swap(subject, odd)
+            .await
+            .iter()
+            .all(|swap| *swap == Swap::Written)
+    );
 
     let attempts: Vec<_> = claims.iter().map(|claim| subject.again(claim)).collect();
-    let swaps = swap(subject, attempts.iter().map(|claim| insert(subject, claim)).collect()).await;
+    let swaps = swap(
+        subject,
+        attempts
+            .iter()
+            .map(|claim| insert(subject, claim))
+            .collect(),
+    )
+    .await;
 
     for (at, swap) in swaps.iter().enumerate() {
         match swap {
             Swap::Written => assert_eq!(at % 2, 0, "an even key was free"),
-            Swap::Stale(Some(record)) => assert_eq!(record.key, claims[at].key, "the answer is about its own move"),
+            Swap::Stale(Some(record)) => assert_eq!(
+                record.key, claims[at].key,
+                "the answer is about its own move"
+            ),
             Swap::Stale(None) => panic!("an odd key is stored"),
         }
     }
@@ -55,12 +86,18 @@ pub async fn answers_come_in_the_order_of_the_moves(subject: &Subject) {
 /// Two moves on one key in one batch behave as if one came after the other.
 pub async fn the_same_key_twice_in_a_batch_is_applied_in_order(subject: &Subject) {
     let claim = subject.claim("k");
-    let (first, second) = (insert(subject, &claim), insert(subject, &subject.again(&claim)));
+    let (first, second) = (
+        insert(subject, &claim),
+        insert(subject, &subject.again(&claim)),
+    );
     let winner = first.next.clone();
 
     let swaps = swap(subject, vec![first, second]).await;
 
-    assert_eq!(swaps, [Swap::Written, Swap::Stale(Some(Box::new(winner.clone())))]);
+    assert_eq!(
+        swaps,
+        [Swap::Written, Swap::Stale(Some(Box::new(winner.clone())))]
+    );
     assert_eq!(subject.stored(&claim).await, Some(winner));
 }
 
@@ -70,21 +107,37 @@ pub async fn a_claim_and_its_settle_fit_one_batch(subject: &Subject) {
     let grant = insert(subject, &claim);
     let settle = lease(grant.next.clone()).settle(Outcome::text(200, "ok"), subject.ledger.now());
 
-    assert_eq!(swap(subject, vec![grant, settle]).await, [Swap::Written, Swap::Written]);
+    assert_eq!(
+        swap(subject, vec![grant, settle]).await,
+        [Swap::Written, Swap::Written]
+    );
     let stored = subject.stored(&claim).await.expect("it is stored");
     assert!(matches!(stored.state, State::Settled { .. }));
 }
 
 /// One batch may hold the moves of many tenants; each lands with its own.
 pub async fn a_batch_may_hold_many_tenants(subject: &Subject) {
-    let claims: Vec<_> =
-        (1..=20).map(|number| subject.claim_in(&space(tenant(number % 5 + 1), "POST:test"), &format!("k{number}"))).collect();
+    let claims: Vec<_> = (1..=20)
+        .map(|number| {
+            subject.claim_in(
+                &space(tenant(number % 5 + 1), "POST:test"),
+                &format!("k{number}"),
+            )
+        })
+        .collect();
 
-    let swaps = swap(subject, claims.iter().map(|claim| insert(subject, claim)).collect()).await;
+    let swaps = swap(
+        subject,
+        claims.iter().map(|claim| insert(subject, claim)).collect(),
+    )
+    .await;
 
     assert!(swaps.iter().all(|swap| *swap == Swap::Written));
     for claim in &claims {
-        assert_eq!(subject.stored(claim).await.map(|record| record.scope), Some(claim.scope.clone()));
+        assert_eq!(
+            subject.stored(claim).await.map(|record| record.scope),
+            Some(claim.scope.clone())
+        );
     }
 }
 
@@ -97,10 +150,23 @@ pub async fn an_empty_batch_answers_nothing(subject: &Subject) {
 pub async fn overlapping_batches_have_one_winner_per_key(subject: &Subject) {
     let names: Vec<_> = (0..40).map(|n| format!("k{n}")).collect();
     let batches = (0..8).map(|batch: usize| {
-        let claims: Vec<_> = names.iter().cycle().skip(batch * 5).take(names.len()).map(|name| subject.claim(name)).collect();
+        let claims: Vec<_> = names
+            .iter()
+            .cycle()
+            .skip(batch * 5)
+            .take(names.len())
+            .map(|name| subject.claim(name))
+            .collect();
         async move {
-            let swaps = swap(subject, claims.iter().map(|claim| insert(subject, claim)).collect()).await;
-            swaps.into_iter().filter(|swap| *swap == Swap::Written).count()
+            let swaps = swap(
+                subject,
+                claims.iter().map(|claim| insert(subject, claim)).collect(),
+            )
+            .await;
+            swaps
+                .into_iter()
+                .filter(|swap| *swap == Swap::Written)
+                .count()
         }
     });
 

@@ -6,7 +6,10 @@ use hapax_core::{Cause, Fingerprint, Outcome, Policy, Principal, State, Swap};
 
 use super::subject::{Subject, Taken, lease};
 
-const SHORT: Policy = Policy { ttl: Duration::from_secs(10), ..POLICY };
+const SHORT: Policy = Policy {
+    ttl: Duration::from_secs(10),
+    ..POLICY
+};
 const POLICY: Policy = Policy {
     ttl: Duration::from_secs(3600),
     lease: Duration::from_secs(60),
@@ -19,8 +22,15 @@ pub async fn a_fresh_key_is_granted_and_stored_as_held(subject: &Subject) {
     let claim = subject.claim("k");
     let lease = subject.take(&claim).await.lease();
 
-    let stored = subject.stored(&claim).await.expect("a granted claim is stored");
-    assert_eq!(&stored, lease.record(), "what is stored is what was decided");
+    let stored = subject
+        .stored(&claim)
+        .await
+        .expect("a granted claim is stored");
+    assert_eq!(
+        &stored,
+        lease.record(),
+        "what is stored is what was decided"
+    );
     assert!(matches!(stored.state, State::Held(_)));
 }
 
@@ -42,8 +52,14 @@ pub async fn sixty_four_concurrent_claimants_get_one_grant(subject: &Subject) {
 
     let taken = join(claims.iter().map(|claim| subject.take(claim))).await;
 
-    let granted = taken.iter().filter(|taken| matches!(taken, Taken::Granted(..))).count();
-    let busy = taken.iter().filter(|taken| matches!(taken, Taken::Busy(_))).count();
+    let granted = taken
+        .iter()
+        .filter(|taken| matches!(taken, Taken::Granted(..)))
+        .count();
+    let busy = taken
+        .iter()
+        .filter(|taken| matches!(taken, Taken::Busy(_)))
+        .count();
     assert_eq!((granted, busy), (1, 63));
 }
 
@@ -51,7 +67,11 @@ pub async fn sixty_four_concurrent_claimants_get_one_grant(subject: &Subject) {
 pub async fn a_settled_key_replays_the_same_bytes(subject: &Subject) {
     let claim = subject.claim("k");
     let outcome = Outcome::text(201, "{\"id\":7}").with_header("content-type", "application/json");
-    assert!(subject.settle(subject.take(&claim).await.lease(), outcome.clone()).await);
+    assert!(
+        subject
+            .settle(subject.take(&claim).await.lease(), outcome.clone())
+            .await
+    );
 
     for _ in 0..3 {
         match subject.take(&subject.again(&claim)).await {
@@ -64,7 +84,9 @@ pub async fn a_settled_key_replays_the_same_bytes(subject: &Subject) {
 /// The same key for another request is a conflict, and changes nothing.
 pub async fn another_fingerprint_conflicts(subject: &Subject) {
     let claim = subject.claim("k");
-    subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok")).await;
+    subject
+        .settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok"))
+        .await;
     let before = subject.stored(&claim).await;
 
     let mut other = subject.again(&claim);
@@ -79,7 +101,9 @@ pub async fn another_fingerprint_conflicts(subject: &Subject) {
 /// All 256 bits of a fingerprint are stored and compared, not a prefix.
 pub async fn a_fingerprint_that_differs_in_its_last_bit_conflicts(subject: &Subject) {
     let claim = subject.claim("k");
-    subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok")).await;
+    subject
+        .settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok"))
+        .await;
 
     let mut bytes = *claim.fingerprint.as_bytes();
     bytes[31] ^= 1;
@@ -102,9 +126,17 @@ pub async fn conflict_beats_busy(subject: &Subject) {
 pub async fn another_principal_conflicts(subject: &Subject) {
     let mut claim = subject.claim("k");
     claim.principal = Some(Principal::of(b"alice"));
-    subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "alice's")).await;
+    subject
+        .settle(
+            subject.take(&claim).await.lease(),
+            Outcome::text(200, "alice's"),
+        )
+        .await;
 
-    assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Replay(_)));
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Replay(_)
+    ));
     let mut other = subject.again(&claim);
     other.principal = Some(Principal::of(b"bob"));
     assert!(matches!(subject.take(&other).await, Taken::Conflict(_)));
@@ -113,7 +145,12 @@ pub async fn another_principal_conflicts(subject: &Subject) {
 /// After its time a key runs as new, and the claimant is told that it had expired.
 pub async fn an_expired_key_is_granted_anew_and_says_so(subject: &Subject) {
     let claim = subject.claim("k").with_policy(SHORT);
-    subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "old")).await;
+    subject
+        .settle(
+            subject.take(&claim).await.lease(),
+            Outcome::text(200, "old"),
+        )
+        .await;
     subject.advance(Duration::from_secs(11));
 
     match subject.take(&subject.again(&claim)).await {
@@ -132,20 +169,34 @@ pub async fn an_expired_key_is_granted_anew_and_says_so(subject: &Subject) {
 /// An expired record answers for nothing, so another request under its key is no conflict.
 pub async fn an_expired_key_does_not_conflict(subject: &Subject) {
     let claim = subject.claim("k").with_policy(SHORT);
-    subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "old")).await;
+    subject
+        .settle(
+            subject.take(&claim).await.lease(),
+            Outcome::text(200, "old"),
+        )
+        .await;
     subject.advance(Duration::from_secs(11));
 
     let mut other = subject.again(&claim);
     other.fingerprint = Fingerprint::of(b"something else");
     assert_eq!(subject.take(&other).await.cause(), Cause::Expired);
-    assert_eq!(subject.stored(&claim).await.map(|record| record.fingerprint), Some(other.fingerprint));
+    assert_eq!(
+        subject
+            .stored(&claim)
+            .await
+            .map(|record| record.fingerprint),
+        Some(other.fingerprint)
+    );
 }
 
 /// A released key runs as new for any request, and nothing is said of expiry.
 pub async fn a_released_key_is_granted_anew_without_a_flag(subject: &Subject) {
     let claim = subject.claim("k");
     let lease = subject.take(&claim).await.lease();
-    assert_eq!(subject.swap(lease.release(subject.ledger.now())).await, Swap::Written);
+    assert_eq!(
+        subject.swap(lease.release(subject.ledger.now())).await,
+        Swap::Written
+    );
 
     let mut other = subject.again(&claim);
     other.fingerprint = Fingerprint::of(b"something else");
@@ -176,10 +227,16 @@ pub async fn concurrent_takeovers_of_a_lost_lease_grant_one(subject: &Subject) {
 
     let taken = join(claims.iter().map(|claim| subject.take(claim))).await;
 
-    let granted: Vec<_> = taken.into_iter().filter(|taken| matches!(taken, Taken::Granted(..))).collect();
+    let granted: Vec<_> = taken
+        .into_iter()
+        .filter(|taken| matches!(taken, Taken::Granted(..)))
+        .collect();
     assert_eq!(granted.len(), 1);
     let stored = subject.stored(&claim).await.expect("it is held");
-    assert!(lease(stored).epoch() > lost.epoch(), "every grant has a higher fence");
+    assert!(
+        lease(stored).epoch() > lost.epoch(),
+        "every grant has a higher fence"
+    );
 }
 
 /// Runs all futures at once on this task, so that the ledger sees them together.
@@ -195,7 +252,11 @@ pub(super) async fn join<T>(futures: impl Iterator<Item = impl Future<Output = T
                 }
             }
         }
-        if waiting { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        if waiting {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
     })
     .await;
     pending.into_iter().filter_map(|(_, done)| done).collect()

@@ -26,7 +26,14 @@ pub async fn the_same_key_of_another_tenant_is_another_record(subject: &Subject)
 pub async fn the_same_key_in_another_space_is_another_record(subject: &Subject) {
     let here = subject.claim_in(&space(tenant(1), "POST:payments"), "k");
     let there = subject.claim_in(&space(tenant(1), "POST:refunds"), "k");
-    assert!(subject.settle(subject.take(&here).await.lease(), Outcome::text(200, "paid")).await);
+    assert!(
+        subject
+            .settle(
+                subject.take(&here).await.lease(),
+                Outcome::text(200, "paid")
+            )
+            .await
+    );
 
     let _granted = subject.take(&there).await.lease();
 }
@@ -34,12 +41,28 @@ pub async fn the_same_key_in_another_space_is_another_record(subject: &Subject) 
 /// Another tenant's id answers like one that does not exist.
 pub async fn another_tenants_id_finds_nothing(subject: &Subject) {
     let claim = subject.claim_in(&space(tenant(1), "POST:test"), "k");
-    subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "mine")).await;
+    subject
+        .settle(
+            subject.take(&claim).await.lease(),
+            Outcome::text(200, "mine"),
+        )
+        .await;
 
-    let found = subject.ledger.find(tenant(2), claim.id()).await.expect("the ledger answers");
+    let found = subject
+        .ledger
+        .find(tenant(2), claim.id())
+        .await
+        .expect("the ledger answers");
     assert_eq!(found, None);
     let unknown = RecordId::from_uuid(uuid::Uuid::from_u128(7));
-    assert_eq!(subject.ledger.find(tenant(1), unknown).await.expect("the ledger answers"), None);
+    assert_eq!(
+        subject
+            .ledger
+            .find(tenant(1), unknown)
+            .await
+            .expect("the ledger answers"),
+        None
+    );
 }
 
 /// A move under one tenant cannot touch the record of another, even if it knows its id and version.
@@ -48,10 +71,20 @@ pub async fn another_tenants_record_cannot_be_moved(subject: &Subject) {
     let lease = subject.take(&claim).await.lease();
     let before = subject.stored(&claim).await;
 
-    let mut forged = lease.record().settled(Outcome::text(200, "forged"), subject.ledger.now());
+    let mut forged = lease
+        .record()
+        .settled(Outcome::text(200, "forged"), subject.ledger.now());
     forged.scope = space(tenant(2), "POST:test");
-    let step = Move { expect: Some(lease.record().version), next: forged, purges: false };
-    assert_eq!(subject.swap(step).await, Swap::Stale(None), "for the other tenant there is nothing");
+    let step = Move {
+        expect: Some(lease.record().version),
+        next: forged,
+        purges: false,
+    };
+    assert_eq!(
+        subject.swap(step).await,
+        Swap::Stale(None),
+        "for the other tenant there is nothing"
+    );
     assert_eq!(subject.stored(&claim).await, before);
 }
 
@@ -66,10 +99,22 @@ pub async fn a_scan_lists_only_its_tenant(subject: &Subject) {
     }
 
     for number in [1, 2] {
-        let page = subject.ledger.scan(Scan::of(tenant(number))).await.expect("the ledger answers");
+        let page = subject
+            .ledger
+            .scan(Scan::of(tenant(number)))
+            .await
+            .expect("the ledger answers");
         assert_eq!(page.records.len(), 1);
-        assert!(page.records.iter().all(|record| record.scope.tenant == tenant(number)));
+        assert!(
+            page.records
+                .iter()
+                .all(|record| record.scope.tenant == tenant(number))
+        );
     }
-    let page = subject.ledger.scan(Scan::of(tenant(3))).await.expect("the ledger answers");
+    let page = subject
+        .ledger
+        .scan(Scan::of(tenant(3)))
+        .await
+        .expect("the ledger answers");
     assert!(page.records.is_empty());
 }

@@ -7,7 +7,12 @@ use hapax_core::{Cause, Doubt, OnLost, Outcome, Policy, State, Swap, Sweep};
 use super::subject::{Subject, Taken, copy};
 
 fn policy(on_lost: OnLost) -> Policy {
-    Policy { ttl: Duration::from_secs(600), lease: Duration::from_secs(30), wait: Duration::ZERO, on_lost }
+    Policy {
+        ttl: Duration::from_secs(600),
+        lease: Duration::from_secs(30),
+        wait: Duration::ZERO,
+        on_lost,
+    }
 }
 
 /// Under `retry` the next claimant runs it again, and is told why.
@@ -16,7 +21,10 @@ pub async fn a_lost_lease_is_taken_over_under_retry(subject: &Subject) {
     let _lost = subject.take(&claim).await.lease();
     subject.advance(Duration::from_secs(31));
 
-    assert_eq!(subject.take(&subject.again(&claim)).await.cause(), Cause::Lost);
+    assert_eq!(
+        subject.take(&subject.again(&claim)).await.cause(),
+        Cause::Lost
+    );
 }
 
 /// Under `hold` nobody runs it again: every claimant is told that it is in doubt.
@@ -26,9 +34,16 @@ pub async fn a_lost_lease_is_in_doubt_under_hold(subject: &Subject) {
     subject.advance(Duration::from_secs(31));
 
     for _ in 0..2 {
-        assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Lost(Doubt::RunnerDied)));
+        assert!(matches!(
+            subject.take(&subject.again(&claim)).await,
+            Taken::Lost(Doubt::RunnerDied)
+        ));
     }
-    assert_eq!(subject.stored(&claim).await.as_ref(), Some(lost.record()), "asking changes nothing");
+    assert_eq!(
+        subject.stored(&claim).await.as_ref(),
+        Some(lost.record()),
+        "asking changes nothing"
+    );
 }
 
 /// Doubt under `hold` outlives the record's time and every sweep: only a person ends it.
@@ -37,14 +52,23 @@ pub async fn doubt_under_hold_never_expires(subject: &Subject) {
     let _lost = subject.take(&died).await.lease();
     let unknown = subject.claim("unknown").with_policy(policy(OnLost::Hold));
     let lease = subject.take(&unknown).await.lease();
-    assert_eq!(subject.swap(lease.doubt(Doubt::OutcomeUnknown)).await, Swap::Written);
+    assert_eq!(
+        subject.swap(lease.doubt(Doubt::OutcomeUnknown)).await,
+        Swap::Written
+    );
     subject.advance(Duration::from_secs(3600));
 
     let swept = subject.sweep(Sweep::default()).await;
 
     assert_eq!((swept.expired, swept.forgotten), (0, 0));
-    assert!(matches!(subject.take(&subject.again(&died)).await, Taken::Lost(Doubt::RunnerDied)));
-    assert!(matches!(subject.take(&subject.again(&unknown)).await, Taken::Lost(Doubt::OutcomeUnknown)));
+    assert!(matches!(
+        subject.take(&subject.again(&died)).await,
+        Taken::Lost(Doubt::RunnerDied)
+    ));
+    assert!(matches!(
+        subject.take(&subject.again(&unknown)).await,
+        Taken::Lost(Doubt::OutcomeUnknown)
+    ));
 }
 
 /// A holder that could not find out says so, and may still settle when it does.
@@ -52,13 +76,26 @@ pub async fn doubt_is_stored_with_its_reason(subject: &Subject) {
     let claim = subject.claim("k").with_policy(policy(OnLost::Hold));
     let lease = subject.take(&claim).await.lease();
     let (epoch, owner) = (lease.epoch(), lease.owner());
-    assert_eq!(subject.swap(lease.doubt(Doubt::OutcomeUnknown)).await, Swap::Written);
+    assert_eq!(
+        subject.swap(lease.doubt(Doubt::OutcomeUnknown)).await,
+        Swap::Written
+    );
 
-    assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Lost(Doubt::OutcomeUnknown)));
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Lost(Doubt::OutcomeUnknown)
+    ));
     let stored = subject.stored(&claim).await.expect("doubt is stored");
     let lease = hapax_core::Lease::of(stored, epoch, owner).expect("the last holder may come back");
-    assert!(subject.settle(lease, Outcome::text(200, "it did happen")).await);
-    assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Replay(_)));
+    assert!(
+        subject
+            .settle(lease, Outcome::text(200, "it did happen"))
+            .await
+    );
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Replay(_)
+    ));
 }
 
 /// A holder whose lease was taken over cannot record anything.
@@ -81,13 +118,29 @@ pub async fn a_stale_lease_cannot_settle_after_sweep_and_new_claim(subject: &Sub
     let claim = subject.claim("k").with_policy(policy(OnLost::Retry));
     let stale = subject.take(&claim).await.lease();
     subject.advance(Duration::from_secs(601));
-    let swept = subject.sweep(Sweep { grace: Duration::ZERO, ..Sweep::default() }).await;
-    assert_eq!((swept.expired, swept.forgotten), (1, 1), "the key is forgotten altogether");
+    let swept = subject
+        .sweep(Sweep {
+            grace: Duration::ZERO,
+            ..Sweep::default()
+        })
+        .await;
+    assert_eq!(
+        (swept.expired, swept.forgotten),
+        (1, 1),
+        "the key is forgotten altogether"
+    );
     assert_eq!(subject.stored(&claim).await, None);
     let current = subject.take(&subject.again(&claim)).await.lease();
 
-    assert!(!subject.settle(copy(&stale), Outcome::text(200, "stale")).await);
-    assert_eq!(subject.stored(&claim).await.as_ref(), Some(current.record()));
+    assert!(
+        !subject
+            .settle(copy(&stale), Outcome::text(200, "stale"))
+            .await
+    );
+    assert_eq!(
+        subject.stored(&claim).await.as_ref(),
+        Some(current.record())
+    );
     assert!(subject.settle(current, Outcome::text(200, "current")).await);
     assert!(!subject.settle(stale, Outcome::text(200, "stale")).await);
 }
@@ -100,10 +153,24 @@ pub async fn a_stale_lease_cannot_renew_or_release(subject: &Subject) {
     let current = subject.take(&subject.again(&claim)).await.lease();
 
     let now = subject.ledger.now();
-    assert!(matches!(subject.swap(stale.renewal(now)).await, Swap::Stale(Some(_))));
-    assert!(matches!(subject.swap(copy(&stale).doubt(Doubt::OutcomeUnknown)).await, Swap::Stale(Some(_))));
-    assert!(matches!(subject.swap(stale.release(now)).await, Swap::Stale(Some(_))));
-    assert_eq!(subject.stored(&claim).await.as_ref(), Some(current.record()));
+    assert!(matches!(
+        subject.swap(stale.renewal(now)).await,
+        Swap::Stale(Some(_))
+    ));
+    assert!(matches!(
+        subject
+            .swap(copy(&stale).doubt(Doubt::OutcomeUnknown))
+            .await,
+        Swap::Stale(Some(_))
+    ));
+    assert!(matches!(
+        subject.swap(stale.release(now)).await,
+        Swap::Stale(Some(_))
+    ));
+    assert_eq!(
+        subject.stored(&claim).await.as_ref(),
+        Some(current.record())
+    );
 }
 
 /// The first settle is the only one, even from the same holder.
@@ -131,7 +198,10 @@ pub async fn a_renewed_lease_stays_held_past_its_first_end(subject: &Subject) {
     assert!(lease.renewed(renewed));
     subject.advance(Duration::from_secs(20));
 
-    assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Busy(_)));
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Busy(_)
+    ));
     assert_eq!(subject.stored(&claim).await.as_ref(), Some(lease.record()));
     assert!(subject.settle(lease, Outcome::text(200, "slow")).await);
 }
@@ -144,7 +214,10 @@ pub async fn a_late_holder_settles_if_nobody_took_over(subject: &Subject) {
         subject.advance(Duration::from_secs(31));
 
         assert!(subject.settle(lease, Outcome::text(200, "late")).await);
-        assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Replay(_)));
+        assert!(matches!(
+            subject.take(&subject.again(&claim)).await,
+            Taken::Replay(_)
+        ));
     }
 }
 
@@ -158,22 +231,55 @@ pub async fn a_version_rises_with_every_write_and_never_restarts(subject: &Subje
     versions.push(renewal.next.version);
     assert_eq!(subject.swap(renewal).await, Swap::Written);
     let stored = subject.stored(&claim).await.expect("it is held");
-    assert_eq!(subject.swap(hapax_core::Move::replacing(&stored, stored.freed(subject.ledger.now()))).await, Swap::Written);
+    assert_eq!(
+        subject
+            .swap(hapax_core::Move::replacing(
+                &stored,
+                stored.freed(subject.ledger.now())
+            ))
+            .await,
+        Swap::Written
+    );
     let lease = subject.take(&subject.again(&claim)).await.lease();
     versions.push(lease.record().version);
     subject.settle(lease, Outcome::text(200, "ok")).await;
     versions.push(subject.stored(&claim).await.expect("it is settled").version);
     subject.advance(Duration::from_secs(601));
     subject.sweep(Sweep::default()).await;
-    let tombstone = subject.stored(&claim).await.expect("it is remembered for its grace");
+    let tombstone = subject
+        .stored(&claim)
+        .await
+        .expect("it is remembered for its grace");
     assert_eq!(tombstone.state, State::Expired);
     versions.push(tombstone.version);
-    versions.push(subject.take(&subject.again(&claim)).await.lease().record().version);
+    versions.push(
+        subject
+            .take(&subject.again(&claim))
+            .await
+            .lease()
+            .record()
+            .version,
+    );
     subject.advance(Duration::from_secs(601));
-    subject.sweep(Sweep { grace: Duration::ZERO, ..Sweep::default() }).await;
-    versions.push(subject.take(&subject.again(&claim)).await.lease().record().version);
+    subject
+        .sweep(Sweep {
+            grace: Duration::ZERO,
+            ..Sweep::default()
+        })
+        .await;
+    versions.push(
+        subject
+            .take(&subject.again(&claim))
+            .await
+            .lease()
+            .record()
+            .version,
+    );
 
-    assert!(versions.is_sorted_by(|earlier, later| earlier < later), "{versions:?}");
+    assert!(
+        versions.is_sorted_by(|earlier, later| earlier < later),
+        "{versions:?}"
+    );
 }
 
 /// Leases and expiry follow the ledger's clock, whatever the caller's clock says.
@@ -185,7 +291,13 @@ pub async fn the_clock_is_the_ledgers(subject: &Subject) {
 
     let claim = subject.claim("k").with_policy(policy(OnLost::Retry));
     let lease = subject.take(&claim).await.lease();
-    assert!(lease.record().created_at >= after, "times are taken from the ledger");
+    assert!(
+        lease.record().created_at >= after,
+        "times are taken from the ledger"
+    );
     assert!(lease.until() >= after.plus(Duration::from_secs(30)));
-    assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Busy(_)));
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Busy(_)
+    ));
 }

@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hapax_core::{Body, Key, OnLost, Outcome, Policy, Principal, Request, Space, State, Swap, Tenant};
+use hapax_core::{
+    Body, Key, OnLost, Outcome, Policy, Principal, Request, Space, State, Swap, Tenant,
+};
 
 use super::subject::{Subject, Taken, copy, space};
 
 async fn replayed(subject: &Subject, key: &str, outcome: &Outcome) -> Outcome {
     let claim = subject.claim(key);
-    assert!(subject.settle(subject.take(&claim).await.lease(), outcome.clone()).await);
+    assert!(
+        subject
+            .settle(subject.take(&claim).await.lease(), outcome.clone())
+            .await
+    );
     match subject.take(&subject.again(&claim)).await {
         Taken::Replay(outcome) => (*outcome).clone(),
         other => panic!("the key is settled, got {other:?}"),
@@ -28,23 +34,35 @@ pub async fn any_body_comes_back_byte_for_byte(subject: &Subject) {
         state ^= state << 17;
         *byte = state.to_be_bytes()[0];
     }
-    for (at, body) in [Vec::new(), b"\0".to_vec(), every_byte, repeating, noise].into_iter().enumerate() {
+    for (at, body) in [Vec::new(), b"\0".to_vec(), every_byte, repeating, noise]
+        .into_iter()
+        .enumerate()
+    {
         let outcome = Outcome::new(200, Bytes::from(body));
-        assert!(replayed(subject, &format!("k{at}"), &outcome).await == outcome, "body {at} came back changed");
+        assert!(
+            replayed(subject, &format!("k{at}"), &outcome).await == outcome,
+            "body {at} came back changed"
+        );
     }
 }
 
 /// A body that was not kept is never replayed as an empty one.
 pub async fn an_omitted_body_is_not_an_empty_one(subject: &Subject) {
     let claim = subject.claim("k");
-    assert!(subject.settle(subject.take(&claim).await.lease(), Outcome::not_kept(200)).await);
+    assert!(
+        subject
+            .settle(subject.take(&claim).await.lease(), Outcome::not_kept(200))
+            .await
+    );
 
     assert!(matches!(
         subject.take(&subject.again(&claim)).await,
         Taken::Lost(hapax_core::Doubt::ResponseNotStored)
     ));
     let stored = subject.stored(&claim).await.expect("it is stored");
-    assert!(matches!(stored.state, State::Settled { outcome, .. } if outcome.body == Body::Omitted));
+    assert!(
+        matches!(stored.state, State::Settled { outcome, .. } if outcome.body == Body::Omitted)
+    );
 }
 
 /// Headers keep their order, their repetitions and bytes that are not text.
@@ -62,7 +80,9 @@ pub async fn the_request_outlives_the_settle(subject: &Subject) {
     let mut claim = subject.claim("k");
     claim.request = asked(Bytes::from(vec![b'r'; 300_000]));
     let lease = subject.take(&claim).await.lease();
-    subject.settle(lease, Outcome::new(200, Bytes::from(vec![b'a'; 300_000]))).await;
+    subject
+        .settle(lease, Outcome::new(200, Bytes::from(vec![b'a'; 300_000])))
+        .await;
 
     let stored = subject.stored(&claim).await.expect("it is stored");
     assert!(stored.request == claim.request);
@@ -73,7 +93,11 @@ pub async fn a_stale_settle_leaves_nothing_behind(subject: &Subject) {
     let claim = subject.claim("k");
     let lease = subject.take(&claim).await.lease();
     let twin = copy(&lease);
-    assert!(subject.settle(lease, Outcome::text(201, "first").with_header("etag", "1")).await);
+    assert!(
+        subject
+            .settle(lease, Outcome::text(201, "first").with_header("etag", "1"))
+            .await
+    );
     let before = subject.stored(&claim).await;
 
     let late = Outcome::new(500, Bytes::from(vec![b'x'; 100_000])).with_header("etag", "2");
@@ -87,7 +111,10 @@ pub async fn a_release_drops_what_was_asked(subject: &Subject) {
     claim.request = asked(Bytes::from_static(b"{\"card\":\"4242\"}"));
     claim.principal = Some(Principal::of(b"alice"));
     let lease = subject.take(&claim).await.lease();
-    assert_eq!(subject.swap(lease.release(subject.ledger.now())).await, Swap::Written);
+    assert_eq!(
+        subject.swap(lease.release(subject.ledger.now())).await,
+        Swap::Written
+    );
 
     let stored = subject.stored(&claim).await.expect("the version lives on");
     assert_eq!(stored.state, State::Free);
@@ -100,7 +127,11 @@ pub async fn the_longest_key_and_space_fit(subject: &Subject) {
     let name = "S".repeat(Space::BYTES_MAX);
     let key = format!("'\"\\%_{}", "k".repeat(Key::BYTES_MAX - 5));
     let claim = subject.claim_in(&space(Tenant::DEFAULT, &name), &key);
-    assert!(subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok")).await);
+    assert!(
+        subject
+            .settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok"))
+            .await
+    );
 
     let stored = subject.stored(&claim).await.expect("it is stored");
     assert_eq!((stored.scope, stored.key), (claim.scope, claim.key));
@@ -119,7 +150,10 @@ pub async fn every_field_of_a_record_comes_back(subject: &Subject) {
     let held = subject.take(&claim).await.lease();
     assert_eq!(subject.stored(&claim).await.as_ref(), Some(held.record()));
 
-    let settle = held.settle(Outcome::text(302, "gone").with_header("location", "/there"), subject.ledger.now());
+    let settle = held.settle(
+        Outcome::text(302, "gone").with_header("location", "/there"),
+        subject.ledger.now(),
+    );
     let expected = settle.next.clone();
     assert_eq!(subject.swap(settle).await, Swap::Written);
     assert_eq!(subject.stored(&claim).await, Some(expected));
@@ -128,10 +162,20 @@ pub async fn every_field_of_a_record_comes_back(subject: &Subject) {
 /// When a settled outcome is taken back, caches everywhere can tell.
 pub async fn taking_back_an_outcome_is_noticed(subject: &Subject) {
     let claim = subject.claim("k");
-    assert!(subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok")).await);
-    let Some(before) = subject.ledger.purges() else { return };
+    assert!(
+        subject
+            .settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok"))
+            .await
+    );
+    let Some(before) = subject.ledger.purges() else {
+        return;
+    };
     let _replay = subject.take(&subject.again(&claim)).await;
-    assert_eq!(subject.ledger.purges(), Some(before), "answering takes nothing back");
+    assert_eq!(
+        subject.ledger.purges(),
+        Some(before),
+        "answering takes nothing back"
+    );
 
     let stored = subject.stored(&claim).await.expect("it is stored");
     let step = hapax_core::Move::replacing(&stored, stored.freed(subject.ledger.now()));

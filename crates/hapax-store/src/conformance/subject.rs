@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hapax_core::{
-    Cause, Claim, Doubt, Epoch, Fingerprint, Key, Lease, Ledger, Move, Outcome, Owner, Record, Scope, Swap, Sweep,
-    Swept, Tenant, Time, Verdict, decide,
+    Cause, Claim, Doubt, Epoch, Fingerprint, Key, Lease, Ledger, Move, Outcome, Owner, Record,
+    Scope, Swap, Sweep, Swept, Tenant, Time, Verdict, decide,
 };
 use uuid::Uuid;
 
@@ -23,6 +23,7 @@ pub struct Subject {
 }
 
 /// What a claimant got, after the loop of decide and swap.
+#[allow(clippy::large_enum_variant, reason = "a test holds a few")]
 #[derive(Debug)]
 pub enum Taken {
     /// The claim was granted, and why.
@@ -66,7 +67,12 @@ impl Subject {
     /// A subject over an empty `ledger` that reads `clock`.
     #[must_use]
     pub fn new(ledger: Arc<dyn Ledger>, clock: Clock) -> Self {
-        Self { ledger, clock, owners: AtomicU64::new(1), keep: Vec::new() }
+        Self {
+            ledger,
+            clock,
+            owners: AtomicU64::new(1),
+            keep: Vec::new(),
+        }
     }
 
     /// Keeps `guard`, such as a temporary folder, for as long as the subject lives.
@@ -100,7 +106,10 @@ impl Subject {
 
     /// The same claim by another attempt.
     pub fn again(&self, claim: &Claim) -> Claim {
-        Claim { owner: self.owner(), ..claim.clone() }
+        Claim {
+            owner: self.owner(),
+            ..claim.clone()
+        }
     }
 
     fn owner(&self) -> Owner {
@@ -136,7 +145,11 @@ impl Subject {
     /// # Panics
     /// When the ledger answers an error or not one answer.
     pub async fn swap(&self, step: Move) -> Swap {
-        let mut swaps = self.ledger.swap(vec![step]).await.expect("the ledger answers");
+        let mut swaps = self
+            .ledger
+            .swap(vec![step])
+            .await
+            .expect("the ledger answers");
         assert_eq!(swaps.len(), 1, "one move, one answer");
         swaps.remove(0)
     }
@@ -152,7 +165,10 @@ impl Subject {
     /// # Panics
     /// When the ledger answers an error.
     pub async fn stored(&self, claim: &Claim) -> Option<Record> {
-        self.ledger.find(claim.scope.tenant, claim.id()).await.expect("the ledger answers")
+        self.ledger
+            .find(claim.scope.tenant, claim.id())
+            .await
+            .expect("the ledger answers")
     }
 
     /// Sweeps until a step does nothing, and adds up.

@@ -2,20 +2,31 @@
 
 use std::time::Duration;
 
-use hapax_core::{Cause, OnLost, Outcome, Policy, Record, Scan, Space, State, Swap, Sweep, Swept, Tenant};
+use hapax_core::{
+    Cause, OnLost, Outcome, Policy, Record, Scan, Space, State, Swap, Sweep, Swept, Tenant,
+};
 
 use super::subject::{Subject, Taken, space, tenant};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn minutes(count: u64) -> Policy {
-    Policy { ttl: Duration::from_secs(60 * count), lease: Duration::from_secs(30), wait: Duration::ZERO, on_lost: OnLost::Retry }
+    Policy {
+        ttl: Duration::from_secs(60 * count),
+        lease: Duration::from_secs(30),
+        wait: Duration::ZERO,
+        on_lost: OnLost::Retry,
+    }
 }
 
 async fn settled(subject: &Subject, key: &str, policy: Policy) -> hapax_core::Claim {
     let mut claim = subject.claim(key).with_policy(policy);
     claim.request.body = Some(bytes::Bytes::from_static(b"asked"));
-    assert!(subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, key)).await);
+    assert!(
+        subject
+            .settle(subject.take(&claim).await.lease(), Outcome::text(200, key))
+            .await
+    );
     claim
 }
 
@@ -24,11 +35,26 @@ pub async fn a_sweep_removes_content_and_the_next_claim_is_told(subject: &Subjec
     let claim = settled(subject, "k", minutes(1)).await;
     subject.advance(Duration::from_secs(61));
 
-    assert_eq!(subject.sweep(Sweep::default()).await, Swept { expired: 1, ..Swept::default() });
-    let stored = subject.stored(&claim).await.expect("it is remembered for its grace");
+    assert_eq!(
+        subject.sweep(Sweep::default()).await,
+        Swept {
+            expired: 1,
+            ..Swept::default()
+        }
+    );
+    let stored = subject
+        .stored(&claim)
+        .await
+        .expect("it is remembered for its grace");
     assert_eq!(stored.state, State::Expired);
-    assert_eq!(stored.request.body, None, "nothing of what was asked is left");
-    assert_eq!(subject.take(&subject.again(&claim)).await.cause(), Cause::Expired);
+    assert_eq!(
+        stored.request.body, None,
+        "nothing of what was asked is left"
+    );
+    assert_eq!(
+        subject.take(&subject.again(&claim)).await.cause(),
+        Cause::Expired
+    );
 }
 
 /// What still answers for its key is not touched.
@@ -43,13 +69,20 @@ pub async fn a_sweep_leaves_what_still_answers_alone(subject: &Subject) {
 
 /// A key that is being worked on is not swept, even after its time.
 pub async fn a_sweep_leaves_a_live_lease_alone(subject: &Subject) {
-    let policy = Policy { ttl: Duration::from_secs(1), lease: HOUR, ..minutes(1) };
+    let policy = Policy {
+        ttl: Duration::from_secs(1),
+        lease: HOUR,
+        ..minutes(1)
+    };
     let claim = subject.claim("k").with_policy(policy);
     let lease = subject.take(&claim).await.lease();
     subject.advance(Duration::from_secs(60));
 
     assert_eq!(subject.sweep(Sweep::default()).await, Swept::default());
-    assert!(matches!(subject.take(&subject.again(&claim)).await, Taken::Busy(_)));
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Busy(_)
+    ));
     assert!(subject.settle(lease, Outcome::text(200, "ok")).await);
 }
 
@@ -60,10 +93,20 @@ pub async fn a_sweep_step_is_bounded(subject: &Subject) {
     }
     subject.advance(Duration::from_secs(61));
 
-    let step = Sweep { limit: 3, ..Sweep::default() };
+    let step = Sweep {
+        limit: 3,
+        ..Sweep::default()
+    };
     let mut steps = Vec::new();
     for _ in 0..4 {
-        steps.push(subject.ledger.sweep(step).await.expect("the ledger answers").expired);
+        steps.push(
+            subject
+                .ledger
+                .sweep(step)
+                .await
+                .expect("the ledger answers")
+                .expired,
+        );
     }
     assert_eq!(steps, [3, 3, 1, 0]);
 }
@@ -71,21 +114,45 @@ pub async fn a_sweep_step_is_bounded(subject: &Subject) {
 /// After its grace a key is forgotten altogether, and the next claim is simply fresh.
 pub async fn after_its_grace_a_key_is_forgotten(subject: &Subject) {
     let claim = settled(subject, "k", minutes(1)).await;
-    let sweep = Sweep { grace: HOUR, ..Sweep::default() };
+    let sweep = Sweep {
+        grace: HOUR,
+        ..Sweep::default()
+    };
     subject.advance(Duration::from_secs(61));
-    assert_eq!(subject.sweep(sweep).await, Swept { expired: 1, ..Swept::default() });
+    assert_eq!(
+        subject.sweep(sweep).await,
+        Swept {
+            expired: 1,
+            ..Swept::default()
+        }
+    );
     subject.advance(HOUR);
-    assert_eq!(subject.sweep(sweep).await, Swept { forgotten: 1, ..Swept::default() });
+    assert_eq!(
+        subject.sweep(sweep).await,
+        Swept {
+            forgotten: 1,
+            ..Swept::default()
+        }
+    );
 
     assert_eq!(subject.stored(&claim).await, None);
-    assert_eq!(subject.take(&subject.again(&claim)).await.cause(), Cause::Fresh);
+    assert_eq!(
+        subject.take(&subject.again(&claim)).await.cause(),
+        Cause::Fresh
+    );
 }
 
 /// The sweeper serves every tenant.
 pub async fn a_sweep_covers_every_tenant(subject: &Subject) {
     for number in 1..=3 {
-        let claim = subject.claim_in(&space(tenant(number), "POST:test"), "k").with_policy(minutes(1));
-        assert!(subject.settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok")).await);
+        let claim = subject
+            .claim_in(&space(tenant(number), "POST:test"), "k")
+            .with_policy(minutes(1));
+        assert!(
+            subject
+                .settle(subject.take(&claim).await.lease(), Outcome::text(200, "ok"))
+                .await
+        );
     }
     subject.advance(Duration::from_secs(61));
 
@@ -96,13 +163,34 @@ pub async fn a_sweep_covers_every_tenant(subject: &Subject) {
 pub async fn a_released_key_is_forgotten_without_a_flag(subject: &Subject) {
     let claim = subject.claim("k").with_policy(minutes(1));
     let lease = subject.take(&claim).await.lease();
-    assert_eq!(subject.swap(lease.release(subject.ledger.now())).await, Swap::Written);
+    assert_eq!(
+        subject.swap(lease.release(subject.ledger.now())).await,
+        Swap::Written
+    );
     subject.advance(Duration::from_secs(61));
-    let sweep = Sweep { grace: HOUR, ..Sweep::default() };
-    assert_eq!(subject.sweep(sweep).await, Swept { retired: 1, ..Swept::default() });
-    assert_eq!(subject.stored(&claim).await.map(|record| record.state), Some(State::Free));
+    let sweep = Sweep {
+        grace: HOUR,
+        ..Sweep::default()
+    };
+    assert_eq!(
+        subject.sweep(sweep).await,
+        Swept {
+            retired: 1,
+            ..Swept::default()
+        }
+    );
+    assert_eq!(
+        subject.stored(&claim).await.map(|record| record.state),
+        Some(State::Free)
+    );
     subject.advance(HOUR);
-    assert_eq!(subject.sweep(sweep).await, Swept { forgotten: 1, ..Swept::default() });
+    assert_eq!(
+        subject.sweep(sweep).await,
+        Swept {
+            forgotten: 1,
+            ..Swept::default()
+        }
+    );
     assert_eq!(subject.stored(&claim).await, None);
 }
 
@@ -116,9 +204,16 @@ pub async fn a_scan_pages_newest_first_without_gap(subject: &Subject) {
     }
 
     let mut listed: Vec<Record> = Vec::new();
-    let mut scan = Scan { limit: 5, ..Scan::of(Tenant::DEFAULT) };
+    let mut scan = Scan {
+        limit: 5,
+        ..Scan::of(Tenant::DEFAULT)
+    };
     loop {
-        let page = subject.ledger.scan(scan.clone()).await.expect("the ledger answers");
+        let page = subject
+            .ledger
+            .scan(scan.clone())
+            .await
+            .expect("the ledger answers");
         assert!(page.records.len() <= 5);
         listed.extend(page.records);
         match page.next {
@@ -127,29 +222,61 @@ pub async fn a_scan_pages_newest_first_without_gap(subject: &Subject) {
         }
     }
     assert_eq!(listed.len(), 23);
-    assert!(listed.is_sorted_by(|a, b| (a.created_at, a.id) > (b.created_at, b.id)), "newest first, each once");
+    assert!(
+        listed.is_sorted_by(|a, b| (a.created_at, a.id) > (b.created_at, b.id)),
+        "newest first, each once"
+    );
 }
 
 /// A scan filters by space and state, and does not list freed or swept records.
 pub async fn a_scan_filters_and_hides_what_no_longer_answers(subject: &Subject) {
     settled(subject, "settled", minutes(10)).await;
-    let _held = subject.take(&subject.claim("held").with_policy(minutes(10))).await.lease();
-    let elsewhere = subject.claim_in(&space(Tenant::DEFAULT, "POST:other"), "elsewhere").with_policy(minutes(10));
+    let _held = subject
+        .take(&subject.claim("held").with_policy(minutes(10)))
+        .await
+        .lease();
+    let elsewhere = subject
+        .claim_in(&space(Tenant::DEFAULT, "POST:other"), "elsewhere")
+        .with_policy(minutes(10));
     let _other = subject.take(&elsewhere).await.lease();
-    let freed = subject.take(&subject.claim("freed").with_policy(minutes(10))).await.lease();
-    assert_eq!(subject.swap(freed.release(subject.ledger.now())).await, Swap::Written);
+    let freed = subject
+        .take(&subject.claim("freed").with_policy(minutes(10)))
+        .await
+        .lease();
+    assert_eq!(
+        subject.swap(freed.release(subject.ledger.now())).await,
+        Swap::Written
+    );
 
     let keys = async |scan: Scan| {
         let page = subject.ledger.scan(scan).await.expect("the ledger answers");
-        let mut keys: Vec<_> = page.records.iter().map(|record| record.key.to_string()).collect();
+        let mut keys: Vec<_> = page
+            .records
+            .iter()
+            .map(|record| record.key.to_string())
+            .collect();
         keys.sort();
         keys
     };
     let all = Scan::of(Tenant::DEFAULT);
     assert_eq!(keys(all.clone()).await, ["elsewhere", "held", "settled"]);
     let here = Space::new("POST:test").ok();
-    assert_eq!(keys(Scan { space: here, ..all.clone() }).await, ["held", "settled"]);
-    assert_eq!(keys(Scan { state: Some("settled"), ..all.clone() }).await, ["settled"]);
+    assert_eq!(
+        keys(Scan {
+            space: here,
+            ..all.clone()
+        })
+        .await,
+        ["held", "settled"]
+    );
+    assert_eq!(
+        keys(Scan {
+            state: Some("settled"),
+            ..all.clone()
+        })
+        .await,
+        ["settled"]
+    );
     subject.advance(Duration::from_secs(60 * 11));
     subject.sweep(Sweep::default()).await;
     assert_eq!(keys(all).await, Vec::<String>::new());

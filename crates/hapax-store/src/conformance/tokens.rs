@@ -22,7 +22,10 @@ fn token(number: u128) -> Token {
 }
 
 async fn put(tokens: &Arc<dyn Tokens>, token: &Token) {
-    tokens.put_token(token.clone()).await.expect("the store answers");
+    tokens
+        .put_token(token.clone())
+        .await
+        .expect("the store answers");
 }
 
 async fn find(tokens: &Arc<dyn Tokens>, id: TokenId) -> Option<Token> {
@@ -40,24 +43,47 @@ pub async fn a_stored_token_is_found_by_its_id((tokens, _keep): &Opened) {
 /// An id that was never stored finds nothing.
 pub async fn an_unknown_token_is_not_found((tokens, _keep): &Opened) {
     assert_eq!(find(tokens, TokenId(Uuid::from_u128(99))).await, None);
-    assert!(!tokens.revoke_token(TokenId(Uuid::from_u128(99))).await.expect("the store answers"));
+    assert!(
+        !tokens
+            .revoke_token(TokenId(Uuid::from_u128(99)))
+            .await
+            .expect("the store answers")
+    );
 }
 
 /// A revoked token stays found, and says since when; revoking again changes nothing.
 pub async fn a_revoked_token_says_when((tokens, _keep): &Opened) {
     put(tokens, &token(1)).await;
-    assert!(tokens.revoke_token(token(1).id).await.expect("the store answers"));
+    assert!(
+        tokens
+            .revoke_token(token(1).id)
+            .await
+            .expect("the store answers")
+    );
     let revoked = find(tokens, token(1).id).await.expect("it is still there");
     assert!(revoked.revoked_at.is_some());
-    assert!(tokens.revoke_token(token(1).id).await.expect("the store answers"));
+    assert!(
+        tokens
+            .revoke_token(token(1).id)
+            .await
+            .expect("the store answers")
+    );
     assert_eq!(find(tokens, token(1).id).await, Some(revoked));
 }
 
 /// Putting a token again replaces its secret, tenant and role and lifts a revocation.
 pub async fn putting_a_token_again_replaces_it((tokens, _keep): &Opened) {
     put(tokens, &token(1)).await;
-    tokens.revoke_token(token(1).id).await.expect("the store answers");
-    let renewed = Token { role: Role::Owner, secret_sha256: [8; 32], tenant: Tenant::DEFAULT, ..token(1) };
+    tokens
+        .revoke_token(token(1).id)
+        .await
+        .expect("the store answers");
+    let renewed = Token {
+        role: Role::Owner,
+        secret_sha256: [8; 32],
+        tenant: Tenant::DEFAULT,
+        ..token(1)
+    };
     put(tokens, &renewed).await;
     assert_eq!(find(tokens, renewed.id).await, Some(renewed));
 }

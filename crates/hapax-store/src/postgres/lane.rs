@@ -163,7 +163,10 @@ impl Lane {
             Failure::Refused(error) if group.len() == 1 => refuse(group, &error),
             Failure::Refused(_) if Instant::now() > until => {
                 let why = "too many moves beside it cannot be written; retry in a moment";
-                refuse(group, &Error::new(Kind::Unavailable, OPERATION).because(why));
+                refuse(
+                    group,
+                    &Error::new(Kind::Unavailable, OPERATION).because(why),
+                );
             }
             Failure::Refused(_) => {
                 // One of them is at fault: halve until it is alone. The others are written.

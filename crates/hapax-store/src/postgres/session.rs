@@ -11,12 +11,13 @@ const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
 const SYNC_COMMIT: &str = include_str!("../../sql/postgres/sync_commit.sql");
 const SESSION: &str = include_str!("../../sql/postgres/session.sql");
 
-/// The plans are made once, while the table may still be tiny: keep them to index lookups, which stay right.
+/// The plans are made once, while the table may still be tiny. Allowed is only what stays right when it has grown:
+/// lookups by a list of ids, joined by hashing, and walks along an index that has the wanted order.
 /// Warnings must reach us, whatever the role's default; waits and abandoned transactions end.
 const SETTINGS: &str = "SET client_min_messages = warning; SET lock_timeout = '500ms'; \
     SET idle_in_transaction_session_timeout = '60s'; SET plan_cache_mode = force_generic_plan; SET jit = off; \
-    SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
-    SET enable_bitmapscan = off; SET enable_sort = off";
+    SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; \
+    SET enable_sort = off";
 
 const OPERATION: &str = "opening a session";
 

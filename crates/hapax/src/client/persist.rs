@@ -90,8 +90,12 @@ impl Request {
 
 type Stored = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
+type Hook = Box<dyn FnMut(Key) -> Stored + Send>;
+
 /// Stores a key. Called once per key, before the first byte is sent under it.
-pub(super) struct Persist(Box<dyn FnMut(Key) -> Stored + Send>);
+///
+/// The mutex is never locked: it makes a request with a hook `Sync`, and so its future `Send`.
+pub(super) struct Persist(Mutex<Hook>);
 
 impl Persist {
     pub(super) fn awaiting<F, Fut, E>(mut hook: F) -> Self
@@ -100,10 +104,10 @@ impl Persist {
         Fut: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        Self(Box::new(move |key| {
+        Self(Mutex::new(Box::new(move |key| {
             let stored = hook(key);
             Box::pin(async move { stored.await.map_err(Into::into) })
-        }))
+        })))
     }
 
     /// The hook may write to a disk, so it runs where blocking is allowed.
@@ -130,6 +134,7 @@ impl Persist {
     }
 
     pub(super) async fn store(&mut self, key: Key) -> Result<(), BoxError> {
-        (self.0)(key).await
+        let hook = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        hook(key).await
     }
 }

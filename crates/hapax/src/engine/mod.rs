@@ -27,6 +27,10 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// What a claim gets. Only `Granted` may act.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a lease is the common answer, and is moved once"
+)]
 #[must_use = "a granted claim blocks its key until it is settled or released"]
 pub enum Claimed {
     /// Act, then settle or release the lease.
@@ -160,6 +164,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the ledger could not say. Nothing may be done then: the claim is not granted.
+    ///
+    /// # Panics
+    /// Never: a granted record is held, and a replay is of a record.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
         let deadline = Instant::now() + claim.policy.bounded().wait;
         let mut seen = self

@@ -80,6 +80,9 @@ impl Asked {
     }
 
     /// The key for a request that carries none: tenant, route and content hash.
+    ///
+    /// # Panics
+    /// Never: a space is short enough for its derived keys.
     #[must_use]
     pub fn derived_key(&self, tenant: Tenant, space: &Space) -> Key {
         let key = format!("{}:{space}:{}", tenant.simple(), self.content_hash());

@@ -21,9 +21,10 @@ use crate::{Engine, Settled};
 /// How a granted request ended.
 pub(super) enum Ran<B: Body> {
     Answered(Response<ResponseBody<B>>),
-    Refused(Box<Problem>),
+    Refused(Problem),
 }
 
+#[allow(clippy::large_enum_variant, reason = "one per request, moved twice")]
 /// What the handler answered, as far as it matters for the record.
 enum Handled<B: Body> {
     /// The key is given back: the answer is not final.
@@ -131,12 +132,12 @@ async fn record<B: Body>(
                     | State::Free
                     | State::Expired,
                 )
-                | None => Ran::Refused(Box::new(answer::not_recorded())),
+                | None => Ran::Refused(answer::not_recorded()),
             }
         }
         Err(error) => {
             tracing::error!(%id, %error, code = error.kind().code(), "the answer was not recorded");
-            Ran::Refused(Box::new(answer::not_recorded()))
+            Ran::Refused(answer::not_recorded())
         }
     }
 }

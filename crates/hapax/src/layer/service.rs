@@ -83,7 +83,7 @@ where
             }
             Err(problem) => {
                 let response = refuse(
-                    problem,
+                    *problem,
                     request.headers(),
                     request.extensions().get::<TraceId>(),
                 );
@@ -155,7 +155,7 @@ where
     let trace = parts.extensions.get::<TraceId>().cloned();
     let bytes = match collect(body, keyed.route.max_body_bytes).await {
         Ok(bytes) => bytes,
-        Err(problem) => return Ok(refuse(problem, &parts.headers, trace.as_ref())),
+        Err(problem) => return Ok(refuse(*problem, &parts.headers, trace.as_ref())),
     };
     let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
     let engine = &setup.engine;
@@ -170,11 +170,7 @@ where
                 Ok(Err(error)) => Err(error),
                 Err(failed) => match failed.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_cancelled) => Ok(refuse(
-                        Box::new(answer::stopping()),
-                        &headers,
-                        trace.as_ref(),
-                    )),
+                    Err(_cancelled) => Ok(refuse(answer::stopping(), &headers, trace.as_ref())),
                 },
             };
         }
@@ -191,7 +187,7 @@ where
             answer::not_claimed(&error)
         }
     };
-    Ok(refuse(Box::new(problem), &parts.headers, trace.as_ref()))
+    Ok(refuse(problem, &parts.headers, trace.as_ref()))
 }
 
 async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
@@ -242,7 +238,7 @@ where
 }
 
 fn refuse<B: Body>(
-    problem: Box<Problem>,
+    problem: Problem,
     headers: &http::HeaderMap,
     trace: Option<&TraceId>,
 ) -> Response<ResponseBody<B>> {

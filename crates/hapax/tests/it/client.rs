@@ -1,5 +1,7 @@
 //! The client against servers that answer by script, lose answers, or run the layer.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod end_to_end;
 mod keys;
 mod lossy;

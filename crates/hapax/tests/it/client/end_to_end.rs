@@ -98,8 +98,9 @@ async fn a_double_click_gets_one_payment_and_both_get_its_answer() {
         let request = client().post(&url).key(Key::new("order-7").unwrap());
         request.json(&json!({"amount": 10})).attempts(100).send()
     };
-    let (one, two) = tokio::join!(pay(), pay());
-    let (one, two) = (one.unwrap(), two.unwrap());
+    // Spawned: what `send` gives may move between threads.
+    let (one, two) = (tokio::spawn(pay()), tokio::spawn(pay()));
+    let (one, two) = (one.await.unwrap().unwrap(), two.await.unwrap().unwrap());
     assert_eq!(one.body, two.body);
     assert!(one.replayed != two.replayed, "one ran, one was told");
     assert_eq!(shop.runs.load(Ordering::SeqCst), 1);

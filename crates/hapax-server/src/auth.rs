@@ -1,0 +1,302 @@
+//! Who asks, and whether they may: bearer tokens, roles, and the answer to guessing.
+//! It runs before anything that could tell a stranger what exists.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hapax_core::{Error, Principal, Tenant};
+use hapax_store::{Role, Tokens};
+use subtle::ConstantTimeEq;
+
+use crate::problem::{self, Refusal};
+use crate::serve::Peer;
+use crate::throttle::Failures;
+use crate::token;
+
+/// How long a verified token is trusted without asking the store, and so how late a revocation may act.
+const TRUSTED_FOR: Duration = Duration::from_millis(900);
+const TRUSTED_MAX: usize = 4096;
+
+/// What a valid credential stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) tenant: Tenant,
+    pub(crate) role: Role,
+    pub(crate) principal: Principal,
+}
+
+/// Which credential asks. Not a bare [`Principal`]: that would keep a replay from the tenant's other tokens.
+#[derive(Clone, Copy, Debug)]
+#[expect(dead_code, reason = "the audit rows of issue 3 name the actor")]
+pub(crate) struct Caller(pub(crate) Principal);
+
+/// How requests sign in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Only with a token.
+    Token,
+    /// Everybody on this machine is the owner of the default tenant.
+    Open,
+}
+
+/// The door keeper.
+pub(crate) struct Gate {
+    tokens: Arc<dyn Tokens>,
+    access: Access,
+    metrics_open: bool,
+    /// The sha256 of HAPAX_TOKEN. Kept here and not in the store, so that a changed one stops working.
+    configured: Option<[u8; 32]>,
+    trusted: Mutex<HashMap<[u8; 32], (Instant, Identity)>>,
+    failures: Failures,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        tokens: Arc<dyn Tokens>,
+        access: Access,
+        metrics_open: bool,
+        configured: Option<&str>,
+    ) -> Self {
+        let configured = configured.map(|text| token::sha256(text.as_bytes()));
+        let (trusted, failures) = (Mutex::default(), Failures::default());
+        Self {
+            tokens,
+            access,
+            metrics_open,
+            configured,
+            trusted,
+            failures,
+        }
+    }
+
+    /// Whether this path answers everybody. These hold no tenant's data.
+    fn is_open(&self, path: &str) -> bool {
+        match path {
+            "/" | "/health" | "/ready" | "/version" | "/docs" | "/openapi.json" => true,
+            "/metrics" => self.metrics_open,
+            _ => path.starts_with("/docs/"),
+        }
+    }
+
+    /// The identity behind the request's credential.
+    async fn identify(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Identity, Refusal> {
+        if self.access == Access::Open {
+            return local_owner(headers);
+        }
+        let Some(credential) = bearer(headers) else {
+            return Err(problem::unauthorized().into());
+        };
+        let hash = token::sha256(credential);
+        let now = Instant::now();
+        if let Some(identity) = self.trusted_identity(&hash, now) {
+            return Ok(identity);
+        }
+        match self.verify(credential, &hash).await? {
+            Some(identity) => {
+                self.trust(hash, now, identity);
+                Ok(identity)
+            }
+            None => Err(self.refuse(credential, peer, now)),
+        }
+    }
+
+    /// Checks the credential against HAPAX_TOKEN and the store, in constant time.
+    async fn verify(&self, credential: &[u8], hash: &[u8; 32]) -> Result<Option<Identity>, Error> {
+        if self
+            .configured
+            .is_some_and(|configured| configured.ct_eq(hash).into())
+        {
+            let principal = Principal::of(hash);
+            return Ok(Some(Identity {
+                tenant: Tenant::DEFAULT,
+                role: Role::Owner,
+                principal,
+            }));
+        }
+        let Some((id, secret_sha256)) = token::read(credential) else {
+            return Ok(None);
+        };
+        let found = self.tokens.find_token(id).await?;
+        Ok(found.and_then(|stored| {
+            let matches: bool = stored.secret_sha256.ct_eq(&secret_sha256).into();
+            let valid = matches && stored.revoked_at.is_none();
+            let principal = Principal::of(id.0.as_bytes());
+            valid.then_some(Identity {
+                tenant: stored.tenant,
+                role: stored.role,
+                principal,
+            })
+        }))
+    }
+
+    fn refuse(&self, credential: &[u8], peer: IpAddr, now: Instant) -> Refusal {
+        metrics::counter!("hapax_auth_failures_total").increment(1);
+        let id = token::read(credential).map(|(id, _)| id);
+        match self.failures.count(peer, id, now) {
+            Some(wait) => problem::rate_limited(wait).into(),
+            None => problem::unauthorized().into(),
+        }
+    }
+
+    fn trusted_identity(&self, hash: &[u8; 32], now: Instant) -> Option<Identity> {
+        let (since, identity) = *self.trusted().get(hash)?;
+        (now.saturating_duration_since(since) < TRUSTED_FOR).then_some(identity)
+    }
+
+    fn trust(&self, hash: [u8; 32], now: Instant, identity: Identity) {
+        let mut trusted = self.trusted();
+        if trusted.len() >= TRUSTED_MAX {
+            trusted.retain(|_, (since, _)| now.saturating_duration_since(*since) < TRUSTED_FOR);
+        }
+        if trusted.len() < TRUSTED_MAX {
+            trusted.insert(hash, (now, identity));
+        }
+    }
+
+    fn trusted(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Instant, Identity)>> {
+        // Nothing panics while this is held.
+        self.trusted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a request in with its tenant, role and principal, or answers 401 or 429.
+pub(crate) async fn authenticate(
+    State(gate): State<Arc<Gate>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if gate.is_open(request.uri().path()) {
+        return next.run(request).await;
+    }
+    let peer = request
+        .extensions()
+        .get::<Peer>()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip());
+    let identity = match gate.identify(request.headers(), peer).await {
+        Ok(identity) => identity,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let extensions = request.extensions_mut();
+    extensions.insert(identity.tenant);
+    extensions.insert(identity.role);
+    extensions.insert(Caller(identity.principal));
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(identity.tenant);
+    response
+}
+
+/// Lets a request through if its role allows what `needed` does, or answers 403.
+pub(crate) async fn authorize(
+    State(needed): State<Role>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match request.extensions().get::<Role>() {
+        Some(role) if role.allows(needed) => next.run(request).await,
+        Some(_) => Refusal::from(problem::forbidden(needed.as_str())).into_response(),
+        None => Refusal::from(problem::unauthorized()).into_response(),
+    }
+}
+
+/// The credential of the one Authorization header, if it is a bearer token.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else {
+        return None;
+    };
+    let (scheme, rest) = value.as_bytes().split_at_checked(7)?;
+    let credential = rest.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"bearer ") && !credential.is_empty()).then_some(credential)
+}
+
+/// Without tokens everybody on this machine is the owner, but a web page in a browser here is not: it can
+/// send requests to loopback, and only `Host` and `Origin` tell it apart.
+fn local_owner(headers: &HeaderMap) -> Result<Identity, Refusal> {
+    let is_local = |name: &str| {
+        headers
+            .get_all(name)
+            .iter()
+            .all(|value| value.to_str().is_ok_and(is_local_authority))
+    };
+    if is_local("host") && is_local("origin") {
+        let principal = Principal::of(b"local");
+        return Ok(Identity {
+            tenant: Tenant::DEFAULT,
+            role: Role::Owner,
+            principal,
+        });
+    }
+    Err(problem::forbidden_origin().into())
+}
+
+/// Whether a Host or an Origin names this machine's loopback.
+fn is_local_authority(text: &str) -> bool {
+    let authority = text.strip_prefix("http://").unwrap_or(text);
+    let host = match authority.rsplit_once(':') {
+        Some((host, port))
+            if !host.ends_with(':') && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            host
+        }
+        Some(_) | None => authority,
+    };
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_bearer_token_is_read_whatever_the_case_of_the_scheme() {
+        for value in ["Bearer t", "bearer t", "BEARER   t "] {
+            assert_eq!(bearer(&headers(value)), Some(&b"t"[..]), "{value}");
+        }
+        for value in ["", "t", "Bearer", "Bearer ", "Basic dDp0", "Bearert"] {
+            assert_eq!(bearer(&headers(value)), None, "{value}");
+        }
+        let mut twice = headers("Bearer a");
+        twice.append(AUTHORIZATION, "Bearer b".parse().unwrap());
+        assert_eq!(bearer(&twice), None, "two credentials are none");
+    }
+
+    #[test]
+    fn only_loopback_names_are_local() {
+        for local in [
+            "localhost",
+            "127.0.0.1:8088",
+            "[::1]:8088",
+            "http://localhost:3000",
+            "127.9.9.9",
+            "::1",
+        ] {
+            assert!(is_local_authority(local), "{local}");
+        }
+        for far in [
+            "evil.example",
+            "127.0.0.1.evil.example:80",
+            "http://evil.example",
+            "null",
+            "https://a",
+            "",
+        ] {
+            assert!(!is_local_authority(far), "{far}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A request body that gives up on a silent client, and the JSON extractor with our rules.
+//! Which types the JSON becomes is each route's business.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use bytes::{Bytes, BytesMut};
+use hapax::problem::Problem;
+use hapax_core::canonical;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+use crate::api::App;
+use crate::problem::{self, Refusal};
+
+/// How long a refused body is read on.
+const DISCARD_FOR: Duration = Duration::from_secs(5);
+
+/// A body whose client may be silent only so long. What its reader leaves of it is handed back.
+pub(crate) struct IdleBody {
+    /// Present until the body is dropped.
+    body: Option<Incoming>,
+    idle: Duration,
+    /// Set while a frame is awaited; most bodies are there at once and need no timer.
+    deadline: Option<Pin<Box<Sleep>>>,
+    leftover: Option<oneshot::Sender<Incoming>>,
+}
+
+/// What a handler left of a body, once it has dropped it.
+pub(crate) struct Leftover(oneshot::Receiver<Incoming>);
+
+impl IdleBody {
+    pub(crate) fn new(body: Incoming, idle: Duration) -> (Self, Leftover) {
+        let (leftover, left) = oneshot::channel();
+        (
+            Self {
+                body: Some(body),
+                idle,
+                deadline: None,
+                leftover: Some(leftover),
+            },
+            Leftover(left),
+        )
+    }
+}
+
+impl Drop for IdleBody {
+    fn drop(&mut self) {
+        if let (Some(body), Some(leftover)) = (self.body.take(), self.leftover.take())
+            && !body.is_end_stream()
+        {
+            // Nobody waits for it where the connection has ended.
+            let _ = leftover.send(body);
+        }
+    }
+}
+
+impl Leftover {
+    /// Reads on, within limits, and throws it away. Over HTTP/1 a client that is still sending would
+    /// otherwise be cut off before it reads the answer.
+    pub(crate) async fn discard(mut self, bytes_max: usize) {
+        let Ok(mut body) = self.0.try_recv() else {
+            return;
+        };
+        let mut bytes = 0;
+        let discarded = async {
+            while let Some(Ok(frame)) = body.frame().await {
+                bytes += frame.data_ref().map_or(0, Bytes::len);
+                if bytes > bytes_max {
+                    return;
+                }
+            }
+        };
+        // Out of time: the answer goes out all the same.
+        let _ = timeout(DISCARD_FOR, discarded).await;
+    }
+}
+
+impl HttpBody for IdleBody {
+    type Data = Bytes;
+    type Error = Box<dyn StdError + Send + Sync>;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            if let Some(deadline) = &mut this.deadline {
+                deadline.as_mut().reset(Instant::now() + this.idle);
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let deadline = this
+            .deadline
+            .get_or_insert_with(|| Box::pin(sleep(this.idle)));
+        match deadline.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(Silent.into()))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body
+            .as_ref()
+            .map(HttpBody::size_hint)
+            .unwrap_or_default()
+    }
+}
+
+/// The client stopped sending.
+#[derive(Debug)]
+struct Silent;
+
+impl fmt::Display for Silent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the client stopped sending its body")
+    }
+}
+
+impl StdError for Silent {}
+
+/// A JSON body by the rules of the contract, as `T`.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes = json_bytes(request, app.config.body_bytes_max).await?;
+        Ok(Self(parsed(&bytes)?))
+    }
+}
+
+/// The bytes of a JSON body: of the right media type, within the limit, and acceptable JSON.
+pub(crate) async fn json_bytes(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+    if !is_json(request.headers()) {
+        return Err(problem::unsupported_media_type());
+    }
+    let bytes = read(
+        request.headers().get(CONTENT_LENGTH).cloned(),
+        request.into_body(),
+        bytes_max,
+    )
+    .await?;
+    canonical::check(&bytes).map_err(|reject| problem::bad_json(&reject))?;
+    Ok(bytes)
+}
+
+/// Reads a whole body, counting while it streams.
+async fn read(
+    length: Option<HeaderValue>,
+    mut body: Body,
+    bytes_max: usize,
+) -> Result<Bytes, Problem> {
+    let too_large = || problem::too_large(format!("the body is over {bytes_max} bytes; send less"));
+    let announced = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > bytes_max as u64) {
+        return Err(too_large());
+    }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| unreadable(&error))?.into_data() else {
+            continue; // Trailers.
+        };
+        if whole.len() + data.len() > bytes_max {
+            return Err(too_large());
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+fn unreadable(error: &axum::Error) -> Problem {
+    let mut source: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(cause) = source {
+        if cause.is::<Silent>() {
+            return problem::timed_out();
+        }
+        source = cause.source();
+    }
+    problem::incomplete_body()
+}
+
+/// Whether the body says it is JSON, or says nothing.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return true;
+    };
+    let essence = value
+        .to_str()
+        .unwrap_or("")
+        .split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase();
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Acceptable JSON as `T`, or the path to what does not fit.
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    // The strict check has bounded the depth already.
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        problem::schema(&[(path, error.inner().to_string())])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::header::HeaderName;
+
+    fn typed(value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(
+            HeaderName::from_static("content-type"),
+            HeaderValue::from_static(value),
+        )])
+    }
+
+    #[test]
+    fn json_is_what_says_so_or_says_nothing() {
+        assert!(is_json(&HeaderMap::new()));
+        for yes in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.api+json",
+        ] {
+            assert!(is_json(&typed(yes)), "{yes}");
+        }
+        for no in [
+            "text/plain",
+            "application/jsonp",
+            "application/xml",
+            "",
+            "text/x+json",
+        ] {
+            assert!(!is_json(&typed(no)), "{no}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_path() {
+        #[derive(serde::Deserialize, Debug)]
+        struct Outer {
+            #[expect(dead_code, reason = "only its type matters")]
+            inner: Vec<u8>,
+        }
+        let problem = parsed::<Outer>(br#"{"inner":[1,"x"]}"#).unwrap_err();
+        assert_eq!(problem.code(), "schema_validation_failed");
+        let response = problem.into_response(&hapax::problem::TraceId::random(), &HeaderMap::new());
+        let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(body["error"]["details"]["errors"][0]["path"], "inner[1]");
+    }
+}

@@ -1,0 +1,219 @@
+//! The command line: names, flags and help. What a command does is in `cmd`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use hapax_core::Tenant;
+use hapax_core::canonical::Profile;
+use hapax_store::{Role, TokenId};
+
+use crate::config::Flags;
+
+/// Idempotency keys as a service: a key is claimed once, and its outcome is recorded once.
+///
+/// Without a command, serves.
+#[derive(Parser, Debug)]
+#[command(name = "hapax", version, args_conflicts_with_subcommands = true, after_help = PRECEDENCE)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+}
+
+const PRECEDENCE: &str =
+    "A flag wins over a variable (HAPAX_LISTEN, HAPAX_DATA, HAPAX_DATABASE, HAPAX_CONFIG), \
+a variable over the config file, the file over the default. hapax.default.toml lists every key.
+Exit codes: 0 done, 1 failed, 2 wrong use, 78 refused to start unsafely.";
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Serve the HTTP API.
+    Serve(Serve),
+    /// Print the canonical sha256 of a JSON document.
+    Key(Key),
+    /// Make, list and revoke access tokens.
+    #[command(subcommand)]
+    Token(Token),
+    /// Bring the database up to date.
+    Migrate(Plain),
+    /// Look at the configuration, the data folder, the database and the port, and say what to do.
+    Doctor(Doctor),
+    /// List, show and remove keys.
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Remove what has expired, now.
+    Sweep(Plain),
+}
+
+/// Where the store is.
+#[derive(Args, Debug, Default, Clone)]
+pub(crate) struct Store {
+    /// Config file, TOML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Folder for everything that is not the database [default: hapax-data].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// `sqlite:PATH` or `postgres://…` [default: SQLite in the data folder].
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+}
+
+impl Store {
+    pub(crate) fn flags(&self) -> Flags {
+        let Self {
+            config,
+            data,
+            database,
+        } = self.clone();
+        Flags {
+            config,
+            data,
+            database,
+            listen: None,
+        }
+    }
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8088].
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: Store,
+    /// Answer without tokens. Only on loopback, for trying things out.
+    #[arg(long)]
+    pub(crate) insecure_no_auth: bool,
+}
+
+impl Serve {
+    pub(crate) fn flags(&self) -> Flags {
+        Flags {
+            listen: self.listen.clone(),
+            ..self.store.flags()
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// The address that `hapax serve` shall use [default: 127.0.0.1:8088].
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) plain: Plain,
+}
+
+/// A command with nothing but the store and the form of its output.
+#[derive(Args, Debug)]
+pub(crate) struct Plain {
+    #[command(flatten)]
+    pub(crate) store: Store,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Key {
+    /// hcj-1, or one of the verify-only forms py-json, py-json-utf8, js-sorted, thorbis16.
+    #[arg(long, default_value = "hcj-1")]
+    pub(crate) profile: Profile,
+    /// Print the canonical bytes instead of their hash, without a newline.
+    #[arg(long)]
+    pub(crate) canon: bool,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "canon")]
+    pub(crate) json: bool,
+    /// The file to read; `-` is standard input.
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Token {
+    /// Make a token and print it, once.
+    Create {
+        /// Whose token: a UUID, or `default`.
+        #[arg(long)]
+        tenant: Tenant,
+        /// owner, writer or viewer.
+        #[arg(long)]
+        role: Role,
+        #[command(flatten)]
+        plain: Plain,
+    },
+    /// List all tokens, without their secrets.
+    List {
+        #[command(flatten)]
+        plain: Plain,
+    },
+    /// Make a token useless, within a second.
+    Revoke {
+        /// The token's id, as `hapax token list` shows it.
+        id: TokenId,
+        #[command(flatten)]
+        plain: Plain,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Keys {
+    /// List keys, newest first.
+    List {
+        /// Only this route, such as `POST:payments`.
+        #[arg(long)]
+        route: Option<String>,
+        /// Only this state: held, in_doubt or settled.
+        #[arg(long)]
+        state: Option<String>,
+        /// At most this many.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        #[command(flatten)]
+        of: OfTenant,
+    },
+    /// Show one key.
+    Show {
+        /// The key's id.
+        id: hapax_core::RecordId,
+        #[command(flatten)]
+        of: OfTenant,
+    },
+    /// Remove one key, so that its next use runs as new.
+    Rm {
+        /// The key's id.
+        id: hapax_core::RecordId,
+        #[command(flatten)]
+        of: OfTenant,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OfTenant {
+    /// Whose keys: a UUID, or `default`.
+    #[arg(long, default_value = "default")]
+    pub(crate) tenant: Tenant,
+    #[command(flatten)]
+    pub(crate) plain: Plain,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn serve_is_what_happens_without_a_command() {
+        let cli = Cli::try_parse_from(["hapax", "--listen", "127.0.0.1:0"]).unwrap();
+        assert!(cli.command.is_none());
+        assert_eq!(cli.serve.listen.as_deref(), Some("127.0.0.1:0"));
+    }
+}

@@ -1,0 +1,405 @@
+//! `hapax doctor`: looks at everything `hapax serve` needs and says what to do about what is wrong.
+//! It opens the store as `serve` would, migrations included, and changes nothing else.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use hapax_core::{Durability, Kind, Ledger, Time};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::time::timeout;
+
+use crate::cli::Doctor;
+use crate::config::{self, Config, Flags};
+use crate::exit::Failed;
+use crate::out::{self, Field, Tone, plain};
+use crate::store::{Database, Store};
+
+const FREE_BYTES_WARN: u64 = 1 << 30;
+const FREE_BYTES_FAIL: u64 = 64 << 20;
+const CLOCK_WARN: Duration = Duration::from_secs(2);
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// How a check went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Verdict {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Warn => "warn",
+            Verdict::Fail => "fail",
+        }
+    }
+
+    const fn tone(self) -> Tone {
+        match self {
+            Verdict::Ok => Tone::Good,
+            Verdict::Warn => Tone::Warn,
+            Verdict::Fail => Tone::Bad,
+        }
+    }
+}
+
+/// One thing looked at.
+#[derive(Debug)]
+struct Check {
+    what: &'static str,
+    verdict: Verdict,
+    found: String,
+    /// What to do; empty if all is well.
+    next: String,
+}
+
+impl Check {
+    fn ok(what: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            what,
+            verdict: Verdict::Ok,
+            found: found.into(),
+            next: String::new(),
+        }
+    }
+
+    fn warn(what: &'static str, found: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            what,
+            verdict: Verdict::Warn,
+            found: found.into(),
+            next: next.into(),
+        }
+    }
+
+    fn fail(what: &'static str, found: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            what,
+            verdict: Verdict::Fail,
+            found: found.into(),
+            next: next.into(),
+        }
+    }
+
+    fn row(&self) -> Vec<Field> {
+        let verdict = (self.verdict.as_str().to_owned(), self.verdict.tone());
+        vec![
+            verdict,
+            plain(&self.what),
+            plain(&self.found),
+            plain(&self.next),
+        ]
+    }
+}
+
+pub(super) async fn run(args: &Doctor) -> Result<()> {
+    let flags = Flags {
+        listen: args.listen.clone(),
+        ..args.plain.store.flags()
+    };
+    let checks = match Config::load(&flags) {
+        Ok(config) => checks(&config).await?,
+        Err(why) => vec![Check::fail(
+            "config",
+            why.to_string(),
+            "correct it; hapax.default.toml lists every key",
+        )],
+    };
+    if args.plain.json {
+        let items: Vec<_> = checks
+            .iter()
+            .map(|check| {
+                let (status, found, next) = (check.verdict.as_str(), &check.found, &check.next);
+                json!({"check": check.what, "status": status, "found": found, "next": next})
+            })
+            .collect();
+        out::json(&json!({"items": items}))?;
+    } else {
+        let rows: Vec<_> = checks.iter().map(Check::row).collect();
+        out::table(&["", "check", "found", "what to do"], &rows)?;
+    }
+    if checks.iter().any(|check| check.verdict == Verdict::Fail) {
+        Err(Failed.into())
+    } else {
+        Ok(())
+    }
+}
+
+async fn checks(config: &Config) -> Result<Vec<Check>> {
+    let mut checks = vec![variables()?, folder(&config.data), disk(&config.data).await];
+    checks.extend(database(config).await);
+    checks.push(port(&config.listen).await);
+    Ok(checks)
+}
+
+fn variables() -> Result<Check> {
+    let unknown = config::unknown_variables()?;
+    if unknown.is_empty() {
+        return Ok(Check::ok("config", "every key and variable is known"));
+    }
+    Ok(Check::warn(
+        "config",
+        format!("unknown: {}", unknown.join(", ")),
+        "is a variable misspelt?",
+    ))
+}
+
+fn folder(data: &Path) -> Check {
+    let shown = data.display().to_string();
+    let Ok(found) = std::fs::metadata(data) else {
+        return Check::ok(
+            "data folder",
+            format!("{shown} is not there yet; `hapax serve` makes it"),
+        );
+    };
+    if !found.is_dir() {
+        return Check::fail(
+            "data folder",
+            format!("{shown} is not a folder"),
+            "move it away, or set --data",
+        );
+    }
+    let probe = data.join(format!(".doctor-{}", std::process::id()));
+    if let Err(why) = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)) {
+        return Check::fail(
+            "data folder",
+            format!("{shown}: {why}"),
+            "make it writable for this user",
+        );
+    }
+    let mode = found.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Check::warn(
+            "data folder",
+            format!("{shown} has mode {mode:o}"),
+            format!("chmod 700 {shown}"),
+        );
+    }
+    let token =
+        std::fs::metadata(data.join("token")).map(|token| token.permissions().mode() & 0o777);
+    match token {
+        Ok(mode) if mode & 0o077 != 0 => Check::warn(
+            "data folder",
+            format!("{shown}/token has mode {mode:o}"),
+            format!("chmod 600 {shown}/token"),
+        ),
+        Ok(_) | Err(_) => Check::ok(
+            "data folder",
+            format!("{shown}, writable, for its owner alone"),
+        ),
+    }
+}
+
+/// Asks `df`, the one portable program that knows.
+async fn disk(data: &Path) -> Check {
+    let existing = data
+        .ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("."));
+    let existing = if existing.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        existing
+    }
+    .to_owned();
+    let asked = tokio::task::spawn_blocking(move || {
+        std::process::Command::new("df")
+            .arg("-Pk")
+            .arg(existing)
+            .output()
+    });
+    let Ok(Ok(Ok(answer))) = timeout(WITHIN, asked).await else {
+        return Check::warn(
+            "disk",
+            "df does not answer",
+            "look at the free space yourself",
+        );
+    };
+    let Some(free) = free_bytes(&String::from_utf8_lossy(&answer.stdout)) else {
+        return Check::warn(
+            "disk",
+            "df says nothing readable",
+            "look at the free space yourself",
+        );
+    };
+    let found = format!("{} MiB free", free >> 20);
+    match free {
+        free if free < FREE_BYTES_FAIL => {
+            Check::fail("disk", found, "make room: a full disk stops every write")
+        }
+        free if free < FREE_BYTES_WARN => Check::warn("disk", found, "make room soon"),
+        _ => Check::ok("disk", found),
+    }
+}
+
+fn free_bytes(df: &str) -> Option<u64> {
+    let kib: u64 = df.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
+async fn database(config: &Config) -> Vec<Check> {
+    let database = match Database::of(config) {
+        Ok(database) => database,
+        Err(why) => {
+            return vec![Check::fail(
+                "database",
+                why.to_string(),
+                "set --database or HAPAX_DATABASE",
+            )];
+        }
+    };
+    if let Database::Sqlite(path) = &database
+        && !path.exists()
+    {
+        return vec![Check::ok(
+            "database",
+            format!("{database} is not there yet; `hapax serve` makes it"),
+        )];
+    }
+    let store = match timeout(WITHIN * 2, Store::open(config)).await {
+        Ok(Ok(store)) => store,
+        Ok(Err(why)) => return vec![unopened(&database, &why)],
+        Err(_) => {
+            return vec![Check::fail(
+                "database",
+                format!("{database} does not answer"),
+                "is it running?",
+            )];
+        }
+    };
+    let mut found = vec![
+        opened(&database, store.ledger.as_ref()).await,
+        durability(store.ledger.as_ref()),
+    ];
+    found.push(clock(store.ledger.now(), Time::from(SystemTime::now())));
+    store.close().await;
+    found
+}
+
+fn unopened(database: &Database, why: &anyhow::Error) -> Check {
+    let found = format!("{why:#}");
+    let kind = why
+        .downcast_ref::<hapax_core::Error>()
+        .map(hapax_core::Error::kind);
+    let next = match (database, kind) {
+        (Database::Postgres(_), Some(Kind::Unsafe)) => {
+            "run `hapax migrate` once as the database's owner, and let this role set hapax_app and hapax_janitor"
+        }
+        (Database::Postgres(_), _) => {
+            "is the server running, and are host, user and password right?"
+        }
+        (Database::Sqlite(_), _) => "is the file a hapax database, and writable for this user?",
+    };
+    Check::fail("database", found, next)
+}
+
+async fn opened(database: &Database, ledger: &dyn Ledger) -> Check {
+    match timeout(WITHIN, ledger.check()).await {
+        Ok(Ok(())) => {
+            let safe = match database {
+                Database::Sqlite(_) => "",
+                Database::Postgres(_) => ", restricted roles and row level security hold",
+            };
+            Check::ok(
+                "database",
+                format!("{database}, migrated, takes writes{safe}"),
+            )
+        }
+        Ok(Err(why)) => Check::fail(
+            "database",
+            format!("{database}: {why}"),
+            "see docs/errors for its code",
+        ),
+        Err(_) => Check::fail(
+            "database",
+            format!("{database} does not take writes"),
+            "is something locking it?",
+        ),
+    }
+}
+
+fn durability(ledger: &dyn Ledger) -> Check {
+    let word = ledger.durability().as_str();
+    match ledger.durability() {
+        Durability::Full => Check::ok("durability", word),
+        Durability::Relaxed | Durability::BestEffort | Durability::Process => Check::warn(
+            "durability",
+            word,
+            "power loss may take acknowledged writes; set durability = \"full\"",
+        ),
+    }
+}
+
+fn clock(theirs: Time, ours: Time) -> Check {
+    let apart = theirs.since(ours).max(ours.since(theirs));
+    let found = format!(
+        "{} ms between this machine and the store",
+        apart.as_millis()
+    );
+    if apart > CLOCK_WARN {
+        return Check::warn(
+            "clock",
+            found,
+            "leases follow the store's clock; set both by NTP",
+        );
+    }
+    Check::ok("clock", found)
+}
+
+async fn port(listen: &str) -> Check {
+    let addresses: Vec<_> = match lookup_host(listen).await {
+        Ok(addresses) => addresses.collect(),
+        Err(why) => return Check::fail("port", format!("{listen}: {why}"), "use HOST:PORT"),
+    };
+    match TcpListener::bind(addresses.as_slice()).await {
+        Ok(_) => Check::ok("port", format!("{listen} is free")),
+        Err(why) if why.kind() == std::io::ErrorKind::AddrInUse => {
+            if matches!(timeout(WITHIN, is_hapax(listen)).await, Ok(Ok(true))) {
+                Check::ok("port", format!("a hapax serves on {listen}"))
+            } else {
+                Check::fail(
+                    "port",
+                    format!("{listen} is in use by another program"),
+                    "stop it, or set --listen",
+                )
+            }
+        }
+        Err(why) => Check::fail("port", format!("{listen}: {why}"), "set --listen"),
+    }
+}
+
+async fn is_hapax(listen: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(listen).await?;
+    stream
+        .write_all(b"GET /version HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await?;
+    let mut answer = Vec::new();
+    stream.take(4096).read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).contains("\"name\":\"hapax\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_space_is_read_from_df() {
+        let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 1000 400 600 40% /\n";
+        assert_eq!(free_bytes(df), Some(600 * 1024));
+        assert_eq!(free_bytes("nonsense"), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_a_warning_whichever_way() {
+        let (early, late) = (Time::from_ms(0), Time::from_ms(2001));
+        assert_eq!(clock(early, late).verdict, Verdict::Warn);
+        assert_eq!(clock(late, early).verdict, Verdict::Warn);
+        assert_eq!(clock(early, early).verdict, Verdict::Ok);
+    }
+}

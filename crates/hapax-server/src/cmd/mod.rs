@@ -1,0 +1,44 @@
+//! One file per command. Each prints for people or, with `--json`, for machines.
+
+mod doctor;
+mod key;
+mod keys;
+mod migrate;
+mod serve;
+pub(crate) mod sweep;
+mod token;
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::cli::{Cli, Command};
+
+/// Runs the command that `cli` names.
+///
+/// # Errors
+/// Whatever the command met; `exit` knows the exit code.
+pub(crate) fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        None => wait(serve::run(&cli.serve)),
+        Some(Command::Serve(args)) => wait(serve::run(&args)),
+        Some(Command::Key(args)) => key::run(&args),
+        Some(Command::Token(args)) => wait(token::run(&args)),
+        Some(Command::Migrate(args)) => wait(migrate::run(&args)),
+        Some(Command::Doctor(args)) => wait(doctor::run(&args)),
+        Some(Command::Keys(args)) => wait(keys::run(&args)),
+        Some(Command::Sweep(args)) => wait(sweep::run(&args)),
+    }
+}
+
+fn wait(command: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let ended = runtime.block_on(command);
+    // What still blocks a thread, such as a look-up of a name, does not hold the end up.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}

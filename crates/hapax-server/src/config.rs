@@ -1,0 +1,342 @@
+//! How the server is told to run: flag, else `HAPAX_…` variable, else file, else default.
+//! It reads the config file and the environment, and opens nothing else.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::exit::Usage;
+
+/// Every key of the config file. `hapax.default.toml` explains each of them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    pub(crate) listen: String,
+    pub(crate) data: PathBuf,
+    pub(crate) database: String,
+    pub(crate) durability: Durability,
+    pub(crate) shutdown_ms: u64,
+    pub(crate) sweep_interval_ms: u64,
+    pub(crate) sweep_grace_ms: u64,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) batch_body_bytes_max: usize,
+    pub(crate) header_bytes_max: usize,
+    pub(crate) connections_max: usize,
+    pub(crate) header_timeout_ms: u64,
+    pub(crate) body_idle_timeout_ms: u64,
+    pub(crate) request_timeout_ms: u64,
+    pub(crate) metrics_open: bool,
+    pub(crate) log: String,
+    pub(crate) log_format: LogFormat,
+    pub(crate) access_log: bool,
+}
+
+/// What SQLite promises about a power loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Durability {
+    /// An acknowledged write survives it.
+    Full,
+    /// The last moments may be lost.
+    Relaxed,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Text on a terminal, JSON in a pipe.
+    Auto,
+    Text,
+    Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8088".to_owned(),
+            data: PathBuf::from("hapax-data"),
+            database: String::new(),
+            durability: Durability::Full,
+            shutdown_ms: 10_000,
+            sweep_interval_ms: 3_600_000,
+            sweep_grace_ms: 86_400_000,
+            body_bytes_max: 1 << 20,
+            batch_body_bytes_max: 32 << 20,
+            header_bytes_max: 64 << 10,
+            connections_max: 4096,
+            header_timeout_ms: 10_000,
+            body_idle_timeout_ms: 15_000,
+            request_timeout_ms: 60_000,
+            metrics_open: true,
+            log: "info".to_owned(),
+            log_format: LogFormat::Auto,
+            access_log: true,
+        }
+    }
+}
+
+/// The flags that override everything else.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flags {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) listen: Option<String>,
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) database: Option<String>,
+}
+
+impl Config {
+    /// The configuration of this process.
+    ///
+    /// # Errors
+    /// [`Usage`] when the file cannot be read, names an unknown key, or any source holds a value that does not fit.
+    pub(crate) fn load(flags: &Flags) -> Result<Self> {
+        Self::layered(flags, |name| match std::env::var(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => {
+                Err(Usage::error(format!("{name} is not UTF-8")))
+            }
+        })
+    }
+
+    fn layered(flags: &Flags, env: impl Fn(&str) -> Result<Option<String>>) -> Result<Self> {
+        let file = match &flags.config {
+            Some(path) => Some(path.clone()),
+            None => env("HAPAX_CONFIG")?
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from),
+        };
+        let mut table = match file {
+            Some(path) => read(&path)?,
+            None => Table::new(),
+        };
+        for (key, default) in &Self::default().table()? {
+            let name = variable(key);
+            if let Some(text) = env(&name)? {
+                let value = typed(default, &text)
+                    .map_err(|why| Usage::error(format!("{name}={text:?} {why}")))?;
+                let mut alone = Table::new();
+                alone.insert(key.clone(), value.clone());
+                alone
+                    .try_into::<Self>()
+                    .map_err(|why| Usage::error(format!("{name}: {}", why.message())))?;
+                table.insert(key.clone(), value);
+            }
+        }
+        let mut config: Self = table
+            .try_into()
+            .map_err(|why: toml::de::Error| Usage::error(why.to_string()))?;
+        flags.apply(&mut config);
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Every key with its value.
+    pub(crate) fn table(&self) -> Result<Table> {
+        Table::try_from(self).context("writing the configuration as a table")
+    }
+
+    fn check(&self) -> Result<()> {
+        let at_least = |key: &str, value: u64, least: u64| {
+            let refuse = || Usage::error(format!("{key} is {value}; it must be at least {least}"));
+            if value < least { Err(refuse()) } else { Ok(()) }
+        };
+        // Hyper takes no smaller buffer.
+        at_least("header_bytes_max", self.header_bytes_max as u64, 8192)?;
+        at_least("connections_max", self.connections_max as u64, 1)?;
+        at_least("header_timeout_ms", self.header_timeout_ms, 1)?;
+        at_least("body_idle_timeout_ms", self.body_idle_timeout_ms, 1)?;
+        at_least("request_timeout_ms", self.request_timeout_ms, 1)
+    }
+
+    pub(crate) fn shutdown(&self) -> Duration {
+        Duration::from_millis(self.shutdown_ms)
+    }
+
+    pub(crate) fn request_timeout(&self) -> Duration {
+        Duration::from_millis(self.request_timeout_ms)
+    }
+}
+
+impl Flags {
+    fn apply(&self, config: &mut Config) {
+        if let Some(listen) = &self.listen {
+            config.listen.clone_from(listen);
+        }
+        if let Some(data) = &self.data {
+            config.data.clone_from(data);
+        }
+        if let Some(database) = &self.database {
+            config.database.clone_from(database);
+        }
+    }
+}
+
+/// The owner token that HAPAX_TOKEN sets, if it does. It is never part of a [`Config`], which may be shown.
+///
+/// # Errors
+/// [`Usage`] when it cannot be sent in a header.
+pub(crate) fn token() -> Result<Option<String>> {
+    let Some(value) = std::env::var_os("HAPAX_TOKEN") else {
+        return Ok(None);
+    };
+    // Spaces around a token in a header do not count, so they do not here.
+    let text = value.to_str().map(str::trim);
+    match text {
+        Some("") => Ok(None),
+        Some(text) if !text.chars().any(char::is_control) => Ok(Some(text.to_owned())),
+        Some(_) | None => Err(Usage::error("HAPAX_TOKEN holds what no header can carry")),
+    }
+}
+
+/// Variables that begin with `HAPAX_` and mean nothing here, so that a misspelt one is noticed.
+pub(crate) fn unknown_variables() -> Result<Vec<String>> {
+    let known = Config::default().table()?;
+    let is_known = |name: &str| {
+        name == "HAPAX_CONFIG"
+            || name == "HAPAX_TOKEN"
+            || name.starts_with("HAPAX_TEST_")
+            || known.keys().any(|key| variable(key) == name)
+    };
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    Ok(names
+        .filter(|name| name.starts_with("HAPAX_") && !is_known(name))
+        .collect())
+}
+
+fn variable(key: &str) -> String {
+    format!("HAPAX_{}", key.to_ascii_uppercase())
+}
+
+/// Reads the file. It is parsed as a whole first, so that a refusal names the line.
+fn read(path: &Path) -> Result<Table> {
+    let text = std::fs::read_to_string(path).map_err(|why| {
+        Usage::error(format!("reading the config file {}: {why}", path.display()))
+    })?;
+    toml::from_str::<Config>(&text)
+        .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?;
+    toml::from_str(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
+}
+
+/// The text of a variable as the type that its key has.
+fn typed(default: &Value, text: &str) -> Result<Value, &'static str> {
+    match default {
+        Value::String(_) => Ok(Value::String(text.to_owned())),
+        Value::Integer(_) => text
+            .parse()
+            .map(Value::Integer)
+            .map_err(|_| "is not a whole number"),
+        Value::Boolean(_) => text
+            .parse()
+            .map(Value::Boolean)
+            .map_err(|_| "is neither true nor false"),
+        Value::Float(_) | Value::Datetime(_) | Value::Array(_) | Value::Table(_) => {
+            Err("cannot be set by a variable")
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Durability::Full => "full",
+            Durability::Relaxed => "relaxed",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: &str = include_str!("../../../hapax.default.toml");
+
+    fn env(
+        pairs: &'static [(&'static str, &'static str)],
+    ) -> impl Fn(&str) -> Result<Option<String>> {
+        move |name| {
+            Ok(pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned()))
+        }
+    }
+
+    #[test]
+    fn the_default_file_holds_every_key_with_the_default_of_the_code() {
+        let written: Table = toml::from_str(DEFAULTS).unwrap();
+        assert_eq!(written, Config::default().table().unwrap());
+    }
+
+    #[test]
+    fn every_key_of_the_default_file_is_explained_on_the_line_before_it() {
+        let lines: Vec<&str> = DEFAULTS.lines().collect();
+        for key in Config::default().table().unwrap().keys() {
+            let at = lines
+                .iter()
+                .position(|line| line.starts_with(&format!("{key} = ")))
+                .unwrap();
+            assert!(lines[at - 1].starts_with('#'), "{key} has no comment");
+        }
+    }
+
+    #[test]
+    fn a_flag_beats_a_variable_a_variable_the_file_and_the_file_the_default() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            "listen = 'file:1'\nshutdown_ms = 1\ndata = 'from-file'\n",
+        )
+        .unwrap();
+        let flags = Flags {
+            config: Some(file.path().to_owned()),
+            listen: Some("flag:1".to_owned()),
+            ..Flags::default()
+        };
+        let env = env(&[("HAPAX_LISTEN", "env:1"), ("HAPAX_SHUTDOWN_MS", "2")]);
+        let config = Config::layered(&flags, env).unwrap();
+        assert_eq!(config.listen, "flag:1");
+        assert_eq!(config.shutdown_ms, 2);
+        assert_eq!(config.data, PathBuf::from("from-file"));
+        assert_eq!(config.body_bytes_max, Config::default().body_bytes_max);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_by_name_and_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "listen = 'a:1'\nlisen = 'b:1'\n").unwrap();
+        let flags = Flags {
+            config: Some(file.path().to_owned()),
+            ..Flags::default()
+        };
+        let why = Config::layered(&flags, env(&[])).unwrap_err().to_string();
+        assert!(why.contains("lisen") && why.contains("line 2"), "{why}");
+    }
+
+    #[test]
+    fn a_variable_that_does_not_fit_is_refused_by_name() {
+        for pair in [
+            &[("HAPAX_SHUTDOWN_MS", "soon")],
+            &[("HAPAX_METRICS_OPEN", "yes")],
+            &[("HAPAX_DURABILITY", "none")],
+            &[("HAPAX_BODY_BYTES_MAX", "-1")],
+        ] {
+            let why = Config::layered(&Flags::default(), env(pair))
+                .unwrap_err()
+                .to_string();
+            assert!(why.contains(pair[0].0), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_refused() {
+        let why =
+            Config::layered(&Flags::default(), env(&[("HAPAX_CONNECTIONS_MAX", "0")])).unwrap_err();
+        assert!(why.to_string().contains("connections_max"));
+    }
+}

@@ -1,0 +1,92 @@
+//! How the program ends: 0 done, 1 failed, 2 wrong use, 78 refused to start unsafely.
+//! It prints nothing; `main` does.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use hapax_core::Kind;
+
+/// The program was told something it cannot follow: exit code 2.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl Usage {
+    pub(crate) fn error(message: impl Into<String>) -> anyhow::Error {
+        Self(message.into()).into()
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Starting would break a promise: exit code 78, as sysexits.h has it for configuration.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Refused {
+    pub(crate) fn error(code: &'static str, message: impl Into<String>) -> anyhow::Error {
+        Self {
+            code,
+            message: message.into(),
+        }
+        .into()
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The command has said on its own why it failed: exit code 1, and no further words.
+#[derive(Debug)]
+pub(crate) struct Failed;
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the command did not succeed")
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Whether the reader of our output has gone, as `| head` does. That is no failure of ours.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error
+        .downcast_ref::<std::io::Error>()
+        .map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
+}
+
+/// Whether everything worth saying has been said.
+pub(crate) fn is_quiet(error: &anyhow::Error) -> bool {
+    is_broken_pipe(error) || error.is::<Failed>()
+}
+
+/// The exit code that this error stands for.
+pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    let is_unsafe = error
+        .downcast_ref::<hapax_core::Error>()
+        .is_some_and(|why| why.kind() == Kind::Unsafe);
+    if error.is::<Refused>() || is_unsafe {
+        ExitCode::from(78)
+    } else if error.is::<Usage>() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,39 @@
+//! The program hapax: a server for idempotency keys, and the commands around it.
+//! It decides nothing about keys; `hapax-core` does.
+
+mod api;
+mod auth;
+mod body;
+mod chores;
+mod cli;
+mod cmd;
+mod config;
+mod exit;
+mod first_token;
+mod log;
+mod metrics;
+mod out;
+mod problem;
+mod serve;
+mod store;
+mod throttle;
+mod token;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+
+fn main() -> ExitCode {
+    match cmd::run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !exit::is_quiet(&error) {
+                eprintln!("hapax: {error:#}");
+            }
+            exit::code(&error)
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The recorder behind /metrics. What is counted is said where it happens.
+
+use anyhow::{Context, Result};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+const SECONDS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0,
+];
+
+/// Installs the recorder of this process.
+///
+/// # Errors
+/// When there is one already.
+pub(crate) fn install() -> Result<PrometheusHandle> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .context("installing the metrics recorder")?;
+    metrics::describe_counter!(
+        "hapax_http_requests_total",
+        "Requests answered, by method, route and status."
+    );
+    metrics::describe_histogram!(
+        "hapax_http_request_seconds",
+        "Time to answer a request, by method and route."
+    );
+    metrics::describe_gauge!("hapax_http_connections", "Open connections.");
+    metrics::describe_counter!(
+        "hapax_auth_failures_total",
+        "Requests with a wrong or revoked token."
+    );
+    metrics::describe_counter!(
+        "hapax_swept_total",
+        "Records swept by this process: expired or forgotten."
+    );
+    metrics::describe_gauge!(
+        "hapax_build_info",
+        "Always 1; its labels say which build this is."
+    );
+    metrics::gauge!("hapax_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    metrics::counter!("hapax_auth_failures_total").increment(0);
+    Ok(handle)
+}

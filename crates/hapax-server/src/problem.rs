@@ -1,0 +1,216 @@
+//! Refusals of the server: which problem a failure is, and where it gets its trace id and its form.
+//! The envelope itself is the library's.
+
+use axum::extract::Request;
+use axum::http::header::{ACCEPT, ALLOW, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hapax::problem::{Problem, TraceId, accepts_problem_json};
+use hapax_core::canonical::Reject;
+use hapax_core::{Error, Kind};
+use std::time::Duration;
+
+/// A refusal on its way out of a handler. It takes its form in [`render`], which knows the request.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal(Box<(Problem, Option<Error>)>);
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new((problem, None)))
+    }
+}
+
+/// The store's failure becomes its problem, and goes to the log with the trace id.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(Box::new((store(&error), Some(error))))
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.0.0.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives the refusals of the handlers within their form. What they answered otherwise passes untouched.
+pub(crate) async fn render(request: Request, next: Next) -> Response {
+    let trace = request
+        .extensions()
+        .get::<TraceId>()
+        .cloned()
+        .unwrap_or_else(TraceId::random);
+    let as_rfc9457 = accepts_problem_json(request.headers());
+    rendered(next.run(request).await, &trace, as_rfc9457)
+}
+
+/// The response, with a refusal given its form.
+pub(crate) fn rendered(mut response: Response, trace: &TraceId, as_rfc9457: bool) -> Response {
+    let Some(Refusal(refusal)) = response.extensions_mut().remove() else {
+        return response;
+    };
+    let (problem, error) = *refusal;
+    if let Some(error) = error {
+        let code = error.kind().code();
+        tracing::error!(trace_id = trace.as_str(), %error, code, "the store failed");
+    }
+    let mut accept = HeaderMap::new();
+    if as_rfc9457 {
+        accept.insert(ACCEPT, HeaderValue::from_static("application/problem+json"));
+    }
+    let (parts, body) = problem.into_response(trace, &accept).into_parts();
+    let mut formed = Response::from_parts(parts, axum::body::Body::from(body));
+    // The router's own word on which methods there are.
+    if let Some(allow) = response.headers_mut().remove(ALLOW) {
+        formed.headers_mut().insert(ALLOW, allow);
+    }
+    *formed.extensions_mut() = std::mem::take(response.extensions_mut());
+    formed
+}
+
+/// What a store's failure is to a client.
+pub(crate) fn store(error: &Error) -> Problem {
+    match error.kind() {
+        Kind::Unavailable => Problem::store_unavailable(),
+        Kind::OutcomeUnknown => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "store_unavailable",
+            "the write may or may not have been recorded; retry the same request to find out",
+        )
+        .with_detail("reason", "outcome_unknown")
+        .retry_after(Duration::from_secs(1)),
+        Kind::Limit => too_large("the request is over a limit of the store; send less"),
+        Kind::Corrupt | Kind::Unsafe => internal(),
+    }
+}
+
+/// A refused JSON document.
+pub(crate) fn bad_json(reject: &Reject) -> Problem {
+    let reason = reject.reason.as_str();
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad_json",
+        format!(
+            "the body is not acceptable JSON: {reason} at byte {}",
+            reject.offset
+        ),
+    )
+    .with_detail("reason", reason)
+    .with_detail("offset", reject.offset)
+}
+
+/// JSON that is not what the route takes: each error is (path, message).
+pub(crate) fn schema(errors: &[(String, String)]) -> Problem {
+    let list: Vec<_> = errors
+        .iter()
+        .map(|(path, message)| serde_json::json!({"path": path, "message": message}))
+        .collect();
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "schema_validation_failed",
+        "the request does not have the form this route takes; see details.errors",
+    )
+    .with_detail("errors", list)
+}
+
+/// The same words whether the credential is missing, wrong or revoked.
+pub(crate) fn unauthorized() -> Problem {
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        "unauthorized",
+        "send a valid token: Authorization: Bearer TOKEN",
+    )
+    .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+pub(crate) fn forbidden(needed: &str) -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        format!("this needs a token with the role {needed} or higher"),
+    )
+    .with_detail("needed_role", needed)
+}
+
+/// Without tokens a request must come from this machine and from no web page.
+pub(crate) fn forbidden_origin() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "without tokens this server answers only requests to and from localhost; start it without --insecure-no-auth",
+    )
+}
+
+pub(crate) fn rate_limited(wait: Duration) -> Problem {
+    Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "rate_limited",
+        "too many failed sign-ins from this address or with this token; wait, then retry with a valid token",
+    )
+    .retry_after(wait)
+}
+
+pub(crate) fn not_found() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "nothing is here; check the path and the id",
+    )
+}
+
+pub(crate) fn method_not_allowed() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this path does not take this method; the Allow header says which it takes",
+    )
+}
+
+pub(crate) fn too_large(message: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+}
+
+pub(crate) fn unsupported_media_type() -> Problem {
+    Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "send JSON with content-type application/json",
+    )
+}
+
+pub(crate) fn timed_out() -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "request_timeout",
+        "the request took too long; retry it with the same idempotency key",
+    )
+}
+
+pub(crate) fn incomplete_body() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "body_unreadable",
+        "the request body ended before it was complete; send it again",
+    )
+}
+
+/// The store answers, but would not keep a promise.
+pub(crate) fn not_ready() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "store_unavailable",
+        "the store does not take writes; `hapax doctor` says more",
+    )
+    .retry_after(Duration::from_secs(5))
+}
+
+pub(crate) fn internal() -> Problem {
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal",
+        "the server met a fault of its own; the log has more under this trace id",
+    )
+}

@@ -1,0 +1,192 @@
+//! Opens the store that the configuration names. What a store does is `hapax-store`'s business.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use hapax_core::{Durability, Ledger};
+use hapax_store::postgres::PgOptions;
+use hapax_store::sqlite::SqliteOptions;
+use hapax_store::{PgLedger, SqliteLedger, Tokens};
+
+use crate::config::{self, Config};
+use crate::exit::Usage;
+
+/// An open store: its ledger and its tokens.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) tokens: Arc<dyn Tokens>,
+}
+
+impl Store {
+    /// Opens the store, making the file and the tables as needed.
+    ///
+    /// # Errors
+    /// [`Usage`] when the URL names no store, [`hapax_core::Error`] when the store cannot be opened or used safely.
+    pub(crate) async fn open(config: &Config) -> Result<Self> {
+        let database = Database::of(config)?;
+        match &database {
+            Database::Sqlite(path) => {
+                let (path, options) = (path.clone(), sqlite_options(config));
+                let opened =
+                    tokio::task::spawn_blocking(move || SqliteLedger::open(&path, options)).await?;
+                Ok(Self::from(
+                    opened.with_context(|| format!("opening {database}"))?,
+                ))
+            }
+            Database::Postgres(url) => {
+                let opened = PgLedger::open(url, PgOptions::default()).await;
+                Ok(Self::from(
+                    opened.with_context(|| format!("opening {database}"))?,
+                ))
+            }
+        }
+    }
+
+    /// Stops the store's background work. A store that cannot be closed ends with the process.
+    pub(crate) async fn close(&self) {
+        if let Err(error) = self.ledger.close().await {
+            tracing::warn!(%error, "the store did not close");
+        }
+    }
+
+    fn from<L: Ledger + Tokens>(ledger: L) -> Self {
+        let ledger = Arc::new(ledger);
+        Self {
+            tokens: Arc::clone(&ledger) as Arc<dyn Tokens>,
+            ledger,
+        }
+    }
+}
+
+/// Brings the tables up to date. Answers the names of the migrations that ran now.
+///
+/// # Errors
+/// Those of [`Store::open`].
+pub(crate) async fn migrate(config: &Config) -> Result<Vec<&'static str>> {
+    let database = Database::of(config)?;
+    match &database {
+        Database::Sqlite(path) => {
+            let path = path.clone();
+            let ran = tokio::task::spawn_blocking(move || SqliteLedger::migrate(&path)).await?;
+            ran.with_context(|| format!("migrating {database}"))
+        }
+        Database::Postgres(url) => PgLedger::migrate(url)
+            .await
+            .with_context(|| format!("migrating {database}")),
+    }
+}
+
+fn sqlite_options(config: &Config) -> SqliteOptions {
+    let durability = match config.durability {
+        config::Durability::Full => Durability::Full,
+        config::Durability::Relaxed => Durability::Relaxed,
+    };
+    SqliteOptions {
+        durability,
+        ..SqliteOptions::default()
+    }
+}
+
+/// Which database the configuration names. Shown without its password.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Database {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
+impl Database {
+    /// Reads `database`; when it is empty, SQLite in the data folder.
+    ///
+    /// # Errors
+    /// [`Usage`] for anything but `sqlite:PATH` and `postgres://…`.
+    pub(crate) fn of(config: &Config) -> Result<Self> {
+        let url = config.database.as_str();
+        if url.is_empty() {
+            return Ok(Self::Sqlite(config.data.join("hapax.db")));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres(url.to_owned()));
+        }
+        match url
+            .strip_prefix("sqlite:")
+            .map(|path| path.strip_prefix("//").unwrap_or(path))
+        {
+            Some(path) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
+            // What was given may hold a password, so it is not repeated.
+            Some(_) | None => Err(Usage::error(
+                "the database is neither sqlite:PATH nor postgres://…",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Database::Postgres(url) => {
+                // Only host and database: user and password stand before the last '@', options after '?'.
+                let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+                let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+                write!(f, "postgres://{}", rest.split('?').next().unwrap_or(""))
+            }
+        }
+    }
+}
+
+/// Makes the data folder, for its owner alone.
+///
+/// # Errors
+/// When it is not there and cannot be made.
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .with_context(|| format!("making the data folder {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(url: &str) -> Result<Database> {
+        Database::of(&Config {
+            database: url.to_owned(),
+            data: "d".into(),
+            ..Config::default()
+        })
+    }
+
+    #[test]
+    fn the_url_names_the_store() {
+        assert_eq!(database("").unwrap(), Database::Sqlite("d/hapax.db".into()));
+        assert_eq!(
+            database("sqlite:/var/x.db").unwrap(),
+            Database::Sqlite("/var/x.db".into())
+        );
+        assert_eq!(
+            database("sqlite:///var/x.db").unwrap(),
+            Database::Sqlite("/var/x.db".into())
+        );
+        assert!(matches!(
+            database("postgresql://h/db").unwrap(),
+            Database::Postgres(_)
+        ));
+        for wrong in ["mysql://h", "x.db", "sqlite:", "postgres:"] {
+            assert!(database(wrong).unwrap_err().is::<Usage>(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let shown = database("postgres://me:p@ss:w0rd@db:5432/app?password=w0rd")
+            .unwrap()
+            .to_string();
+        assert_eq!(shown, "postgres://db:5432/app");
+    }
+}

@@ -1,0 +1,218 @@
+//! Around every request: a trace id, a time limit, a net under panics, metrics, and one log line.
+//! Bodies, queries and credentials are never logged.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use hapax::problem::{TraceId, X_TRACE_ID, accepts_problem_json};
+use hapax_core::Tenant;
+
+use crate::problem::{self, Refusal};
+use crate::serve::Peer;
+
+/// How much of a path a log line shows.
+const PATH_CHARS_MAX: usize = 256;
+
+/// What the trace is told by the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) request_timeout: Duration,
+    pub(crate) access_log: bool,
+}
+
+/// Answers the request whatever happens within: with the handler's answer, 408, or 500.
+pub(crate) async fn trace(
+    State(limits): State<Limits>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let trace = TraceId::of(request.headers());
+    let as_rfc9457 = accepts_problem_json(request.headers());
+    let seen = Seen::of(&request);
+    request.extensions_mut().insert(trace.clone());
+
+    let answer = tokio::time::timeout(limits.request_timeout, next.run(request));
+    let response = match AssertUnwindSafe(answer).catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => Refusal::from(problem::timed_out()).into_response(),
+        Err(panic) => {
+            tracing::error!(
+                trace_id = trace.as_str(),
+                panic = panic_text(panic.as_ref()),
+                "a handler panicked"
+            );
+            Refusal::from(problem::internal()).into_response()
+        }
+    };
+
+    let mut response = problem::rendered(response, &trace, as_rfc9457);
+    if let Ok(value) = HeaderValue::from_str(trace.as_str()) {
+        response.headers_mut().insert(X_TRACE_ID, value);
+    }
+    seen.report(&response, &trace, started.elapsed(), limits.access_log);
+    response
+}
+
+/// What is kept of a request for its metrics and its log line.
+struct Seen {
+    method: &'static str,
+    route: Option<MatchedPath>,
+    path: String,
+    peer: Option<Peer>,
+}
+
+impl Seen {
+    fn of(request: &Request) -> Self {
+        Self {
+            method: known(request.method()),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            path: escaped(request.uri().path()),
+            peer: request.extensions().get::<Peer>().copied(),
+        }
+    }
+
+    fn report(&self, response: &Response, trace: &TraceId, took: Duration, access_log: bool) {
+        let route = self
+            .route
+            .as_ref()
+            .map_or("none", MatchedPath::as_str)
+            .to_owned();
+        let status = response.status().as_u16();
+        metrics::histogram!("hapax_http_request_seconds", "method" => self.method, "route" => route.clone())
+            .record(took.as_secs_f64());
+        metrics::counter!(
+            "hapax_http_requests_total", "method" => self.method, "route" => route, "status" => status.to_string()
+        )
+        .increment(1);
+        if access_log {
+            tracing::info!(
+                target: "hapax::access",
+                method = self.method,
+                path = self.path,
+                status,
+                took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+                peer = self.peer.map(|peer| tracing::field::display(peer.0)),
+                tenant = response.extensions().get::<Tenant>().map(tracing::field::display),
+                trace_id = trace.as_str(),
+                "request"
+            );
+        }
+    }
+}
+
+/// The method as one of few words: a label must not grow with what clients make up.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// The path in visible ASCII and of bounded length, so that it cannot forge a log line.
+fn escaped(path: &str) -> String {
+    let mut text: String = path
+        .bytes()
+        .take(PATH_CHARS_MAX)
+        .flat_map(std::ascii::escape_default)
+        .map(char::from)
+        .collect();
+    if path.len() > PATH_CHARS_MAX {
+        text.push('…');
+    }
+    text
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "a panic without text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    async fn panics() -> &'static str {
+        panic!("on purpose")
+    }
+
+    fn app(request_timeout: Duration) -> Router {
+        let limits = Limits {
+            request_timeout,
+            access_log: true,
+        };
+        Router::new()
+            .route("/panic", get(panics))
+            .route("/never", get(std::future::pending::<()>))
+            .layer(axum::middleware::from_fn_with_state(limits, trace))
+    }
+
+    async fn answer(path: &str, request_timeout: Duration) -> (u16, serde_json::Value, String) {
+        let request = Request::get(path)
+            .header(
+                "traceparent",
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            )
+            .body(Body::empty())
+            .unwrap();
+        let response = app(request_timeout).oneshot(request).await.unwrap();
+        let trace = response.headers()[X_TRACE_ID].to_str().unwrap().to_owned();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 16)
+            .await
+            .unwrap();
+        (status, serde_json::from_slice(&body).unwrap(), trace)
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_with_the_envelope_and_the_callers_trace_id() {
+        let (status, body, trace) = answer("/panic", Duration::from_secs(60)).await;
+        assert_eq!(
+            (status, body["error"]["code"].as_str()),
+            (500, Some("internal"))
+        );
+        assert_eq!(trace, "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(body["trace_id"], trace.as_str());
+        assert!(
+            !body.to_string().contains("on purpose"),
+            "what went wrong is for the log"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_request_that_takes_too_long_is_a_408() {
+        let (status, body, _) = answer("/never", Duration::from_millis(1)).await;
+        assert_eq!(
+            (status, body["error"]["code"].as_str()),
+            (408, Some("request_timeout"))
+        );
+    }
+
+    #[test]
+    fn a_path_cannot_forge_a_log_line() {
+        assert_eq!(
+            escaped("/a\n{\"level\":\"error\"}\u{1b}[2J\u{e9}"),
+            "/a\\n{\\\"level\\\":\\\"error\\\"}\\x1b[2J\\xc3\\xa9"
+        );
+        assert!(escaped(&"x".repeat(100_000)).chars().count() <= PATH_CHARS_MAX + 1);
+    }
+}

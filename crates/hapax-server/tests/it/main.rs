@@ -1,0 +1,18 @@
+//! The program from outside: a real process, real sockets, real files. Nothing here calls its code.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod auth;
+mod bad_input;
+mod commands;
+mod config;
+mod echo;
+mod errors;
+mod fixture;
+mod http;
+mod key;
+mod keys;
+mod kill;
+mod postgres;
+mod start;
+mod stop;

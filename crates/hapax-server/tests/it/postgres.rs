@@ -1,0 +1,186 @@
+//! The same program on PostgreSQL, a database of its own per test.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::fixture::{Server, json, path, refused, succeed};
+
+/// The server that dev/with-postgres started.
+fn base() -> String {
+    std::env::var("HAPAX_TEST_POSTGRES").expect(
+        "HAPAX_TEST_POSTGRES is not set; run the tests beside a server: \
+         dev/with-postgres cargo nextest run -p hapax-server",
+    )
+}
+
+fn psql(statement: &str) {
+    let status = Command::new("psql")
+        .args([&base(), "-qAtc", statement])
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.expect("psql is installed").success(), "{statement}");
+}
+
+/// A new, empty database; its URL.
+pub(crate) fn database() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("hapax_server_{}_{count}", std::process::id());
+    psql(&format!("CREATE DATABASE {name}"));
+    format!("{}/{name}", base().rsplit_once('/').unwrap().0)
+}
+
+fn start(url: &str) -> Server {
+    Server::start_with(|command| {
+        command.args(["--database", url]);
+    })
+}
+
+#[test]
+fn it_migrates_serves_and_replays_on_postgres() {
+    let server = start(&database());
+    let health = server.send("GET", "/health", &[], b"").json();
+    assert_eq!(health["store"], "postgres");
+    // A cluster for tests may run without fsync, and then must not be called durable.
+    assert!(
+        ["full", "relaxed"].contains(&health["durability"].as_str().unwrap()),
+        "{health}"
+    );
+    assert_eq!(server.send("GET", "/ready", &[], b"").status, 200);
+    let bearer = format!("Bearer {}", server.token());
+    let headers = [("authorization", bearer.as_str()), ("idempotency-key", "k")];
+    let first = server.send("POST", "/v1/echo", &headers, br#"{"nul":"\u0000"}"#);
+    let again = server.send("POST", "/v1/echo", &headers, br#"{"nul":"\u0000"}"#);
+    assert_eq!((first.status, &first.body), (200, &again.body));
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(server.send("GET", "/v1/keys", &[], b"").status, 401);
+    let (code, _, _) = server.stop();
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn two_nodes_share_one_postgres() {
+    let url = database();
+    let (one, two) = (start(&url), start(&url));
+    let token = json(&[
+        "token",
+        "create",
+        "--tenant",
+        "default",
+        "--role",
+        "owner",
+        "--database",
+        &url,
+        "--data",
+        path(&one.data()),
+    ]);
+    let bearer = format!("Bearer {}", token["token"].as_str().unwrap());
+    let headers = [("authorization", bearer.as_str()), ("idempotency-key", "k")];
+    let first = one.send("POST", "/v1/echo", &headers, b"{}");
+    let again = two.send("POST", "/v1/echo", &headers, b"{}");
+    assert_eq!((first.status, &first.body), (200, &again.body));
+    let id = token["id"].as_str().unwrap();
+    succeed(&[
+        "token",
+        "revoke",
+        id,
+        "--database",
+        &url,
+        "--data",
+        path(&one.data()),
+    ]);
+    let started = std::time::Instant::now();
+    for node in [&one, &two] {
+        while node.send("GET", "/v1/keys", &headers, b"").status == 200 {
+            assert!(started.elapsed().as_secs() < 20, "the token still works");
+        }
+    }
+}
+
+#[test]
+fn the_commands_work_on_postgres() {
+    let (url, folder) = (database(), tempfile::tempdir().unwrap());
+    let on = ["--database", url.as_str(), "--data", path(folder.path())];
+    let ran = json(&[&["migrate"][..], &on].concat());
+    assert!(!ran["ran"].as_array().unwrap().is_empty());
+    assert!(
+        !ran.to_string().contains("postgres@"),
+        "neither user nor password is shown: {ran}"
+    );
+    assert_eq!(
+        json(&[&["migrate"][..], &on].concat())["ran"],
+        serde_json::json!([])
+    );
+    assert_eq!(json(&[&["sweep"][..], &on].concat())["swept"], 0);
+    assert_eq!(
+        json(&[&["keys", "list"][..], &on].concat())["items"],
+        serde_json::json!([])
+    );
+    let report = json(&[&["doctor", "--listen", "127.0.0.1:0"][..], &on].concat());
+    assert!(
+        report.to_string().contains("row level security"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_store_that_goes_away_is_a_503_and_recovers_by_itself() {
+    let url = database();
+    let server = start(&url);
+    let name = url.rsplit_once('/').unwrap().1;
+    let bearer = format!("Bearer {}", server.token());
+    let keyed = [("authorization", bearer.as_str()), ("idempotency-key", "k")];
+    let first = server.send("POST", "/v1/echo", &keyed, b"{}");
+    assert_eq!(first.status, 200);
+
+    psql(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"));
+    psql(&format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    ));
+    let away = server.send("GET", "/ready", &[], b"");
+    assert_eq!(away.refusal(), (503, "store_unavailable".to_owned()));
+    assert!(away.header("retry-after").is_some());
+    assert_eq!(
+        server.send("GET", "/health", &[], b"").status,
+        200,
+        "alive all the same"
+    );
+    let refused = server.send("GET", "/v1/keys", &keyed[..1], b"");
+    assert_eq!(refused.refusal(), (503, "store_unavailable".to_owned()));
+    assert!(refused.header("retry-after").is_some());
+
+    psql(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"));
+    let started = std::time::Instant::now();
+    let again = loop {
+        let again = server.send("POST", "/v1/echo", &keyed, b"{}");
+        if again.status != 503 {
+            break again;
+        }
+        assert!(started.elapsed().as_secs() < 30, "it does not recover");
+        std::thread::yield_now();
+    };
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+}
+
+#[test]
+fn a_database_that_is_away_is_named_without_its_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = "postgres://me:hidden-word@127.0.0.1:1/nothing";
+    let said = refused(
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--database",
+            url,
+            "--data",
+            path(folder.path()),
+        ],
+        1,
+    );
+    assert!(
+        said.contains("127.0.0.1:1") && !said.contains("hidden-word"),
+        "{said}"
+    );
+}

@@ -69,6 +69,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
+/// The error and its causes on one line. A cause that the error has said already is not said again.
+pub(crate) fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Whether everything worth saying has been said.
 pub(crate) fn is_quiet(error: &anyhow::Error) -> bool {
     is_broken_pipe(error) || error.is::<Failed>()
@@ -88,5 +101,30 @@ pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
         ExitCode::from(2)
     } else {
         ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once_and_the_kind_decides_the_code() {
+        let cause =
+            hapax_core::Error::new(Kind::Unsafe, "opening a session").because("no such role");
+        let error = anyhow::Error::from(cause).context("opening postgres://h/d");
+        assert_eq!(
+            describe(&error),
+            "opening postgres://h/d: opening a session: no such role"
+        );
+        assert_eq!(
+            format!("{:?}", code(&error)),
+            format!("{:?}", ExitCode::from(78))
+        );
+        let usage = Usage::error("no").context("reading");
+        assert_eq!(
+            format!("{:?}", code(&usage)),
+            format!("{:?}", ExitCode::from(2))
+        );
     }
 }

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !exit::is_quiet(&error) {
-                eprintln!("hapax: {error:#}");
+                eprintln!("hapax: {}", exit::describe(&error));
             }
             exit::code(&error)
         }

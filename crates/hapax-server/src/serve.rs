@@ -36,6 +36,7 @@ struct Limits {
     header_bytes_max: usize,
     header_timeout: Duration,
     body_idle_timeout: Duration,
+    request_timeout: Duration,
     discard_bytes_max: usize,
 }
 
@@ -51,6 +52,7 @@ pub(crate) async fn serve(
         header_bytes_max: config.header_bytes_max,
         header_timeout: Duration::from_millis(config.header_timeout_ms),
         body_idle_timeout: Duration::from_millis(config.body_idle_timeout_ms),
+        request_timeout: config.request_timeout(),
         discard_bytes_max: config.batch_body_bytes_max,
     };
     let permits = Arc::new(Semaphore::new(config.connections_max));
@@ -131,8 +133,10 @@ async fn connection(
         () = busy.idle_for(limits.header_timeout) => {}
     }
     served.as_mut().graceful_shutdown();
-    // What is in flight is bounded by the request time-out, and at shutdown by shutdown_ms.
-    log_end(served.await);
+    // A client that does not read its answer is not waited for either.
+    if let Ok(ended) = timeout(limits.request_timeout, served).await {
+        log_end(ended);
+    }
 }
 
 /// The request as the router takes it, and what must be read on if its handler leaves some of the body.

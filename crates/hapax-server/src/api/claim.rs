@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::{Extension, Json as Answer};
-use hapax::layer::{Asked, Route, conflict_details, route_pattern};
+use hapax::layer::{Asked, IDEMPOTENCY_KEY, Route, conflict_details, parse_key, route_pattern};
 use hapax::problem::Problem;
 use hapax::{Claimed, Settled};
 use hapax_core::{
@@ -71,7 +71,7 @@ impl ClaimBody {
         };
         let asked = Asked::new(&method, &uri, &headers, payload.bytes, &route.selection);
         let key = match self.key {
-            Some(text) => Key::new(&text).map_err(|why| key_invalid(&why.to_string()))?,
+            Some(text) => read_key(&text)?,
             None => asked.derived_key(tenant, &scope.space),
         };
         Ok(asked.claim(scope, key, None, &route))
@@ -112,7 +112,9 @@ pub(super) async fn claim(
         }
         Claimed::Busy(after) => {
             put("action", "in_progress".into());
-            put("retry_after", seconds(after).into());
+            // The answer may come any moment; the lease's end is only the latest time.
+            put("retry_after", 1.into());
+            put("lease_seconds_left", after.as_secs().into());
             put("expires_at", expires_at(&app, &claim).await?);
         }
         Claimed::Conflict(record) => {
@@ -272,14 +274,15 @@ fn read_token(text: &str) -> Option<(Epoch, Owner)> {
     Some((Epoch(Version(epoch.parse().ok()?)), Owner::from_u128(owner)))
 }
 
-fn seconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis().div_ceil(1000))
-        .unwrap_or(u64::MAX)
-        .max(1)
-}
-
-fn key_invalid(why: &str) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_invalid", why)
+/// A key as the header may carry it: bare, or a quoted string. Both are the same key.
+fn read_key(text: &str) -> Result<Key, Problem> {
+    let invalid = |why: &str| Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_invalid", why);
+    let value = HeaderValue::from_str(text);
+    let value =
+        value.map_err(|_| invalid("key is not visible ASCII; send 1 to 255 such characters"))?;
+    let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value)]);
+    let key = parse_key(&headers).map_err(|why| invalid(&why.to_string()))?;
+    key.ok_or_else(|| invalid("key is empty"))
 }
 
 fn lease_lost() -> Problem {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::cli::Doctor;
 use crate::config::{self, Config, Flags};
-use crate::exit::Failed;
+use crate::exit::{self, Failed};
 use crate::out::{self, Field, Tone, plain};
 use crate::store::{Database, Store};
 
@@ -283,14 +283,12 @@ async fn database(config: &Config) -> Vec<Check> {
 }
 
 fn unopened(database: &Database, why: &anyhow::Error) -> Check {
-    let found = format!("{why:#}");
+    let found = exit::describe(why);
     let kind = why
         .downcast_ref::<hapax_core::Error>()
         .map(hapax_core::Error::kind);
     let next = match (database, kind) {
-        (Database::Postgres(_), Some(Kind::Unsafe)) => {
-            "run `hapax migrate` once as the database's owner, and let this role set hapax_app and hapax_janitor"
-        }
+        (_, Some(Kind::Unsafe)) => "do as it says; see docs/errors/HX005",
         (Database::Postgres(_), _) => {
             "is the server running, and are host, user and password right?"
         }

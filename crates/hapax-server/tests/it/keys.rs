@@ -173,6 +173,18 @@ fn an_answer_that_says_try_again_is_not_recorded() {
 }
 
 #[test]
+fn a_quoted_key_and_a_bare_one_are_the_same() {
+    let server = Server::start();
+    let first = claim(&server, &pay("\"order-7\"", 10));
+    assert_eq!(first["key"], "order-7");
+    let again = claim(&server, &pay("order-7", 10));
+    assert_eq!(
+        (&again["action"], &again["id"]),
+        (&json!("in_progress"), &first["id"])
+    );
+}
+
+#[test]
 fn without_a_key_one_is_derived_from_the_content() {
     let server = Server::start();
     let request = |path: &str, n: u32| json!({"method": "PUT", "path": path, "body": {"n": n}});

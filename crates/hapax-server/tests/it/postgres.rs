@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::fixture::{Server, json, path, refused, succeed};
+use crate::fixture::{Server, json, path, refused, run, succeed};
 
 /// The server that dev/with-postgres started.
 fn base() -> String {
@@ -121,6 +121,44 @@ fn the_commands_work_on_postgres() {
         report.to_string().contains("row level security"),
         "{report}"
     );
+}
+
+#[test]
+fn a_login_that_cannot_be_restricted_is_refused() {
+    let (url, folder) = (database(), tempfile::tempdir().unwrap());
+    succeed(&["migrate", "--database", &url]);
+    let weak = format!("weak_{}", url.rsplit_once('/').unwrap().1);
+    psql(&format!("CREATE ROLE {weak} LOGIN"));
+    let url = url.replace("postgres@", &format!("{weak}@"));
+    let data = path(folder.path());
+    let said = refused(
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--database",
+            &url,
+            "--data",
+            data,
+        ],
+        78,
+    );
+    assert!(said.contains("hapax_app"), "{said}");
+    assert_eq!(
+        said.matches("cannot take the role").count(),
+        1,
+        "said once: {said}"
+    );
+    let report = run(&[
+        "doctor",
+        "--database",
+        &url,
+        "--data",
+        data,
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    assert_eq!(report.status.code(), Some(1));
 }
 
 #[test]

@@ -8,7 +8,12 @@ use crate::http::{connect, parse};
 
 /// Waits until the server takes no new connections.
 fn until_refused(server: &Server) {
+    let started = std::time::Instant::now();
     loop {
+        assert!(
+            started.elapsed().as_secs() < 20,
+            "it still takes connections"
+        );
         match TcpStream::connect(server.address) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
             Ok(_) | Err(_) => std::thread::yield_now(),

@@ -60,7 +60,8 @@ CREATE TABLE idempotency_keys (
     ),
     CONSTRAINT status_is_a_status CHECK (response_status_code BETWEEN 0 AND 65535)
 ) WITH (
-    -- Room on the page, so that settling is a heap-only update and touches no index.
+    -- Room on the page for every row's next version, so that settling is a heap-only update and touches no index.
+    -- A group settles all rows of a page at once: at 80 only 41 % were heap-only, at 50 all.
     fillfactor = 50,
     -- A busy table is vacuumed by the number of dead rows, not by its size.
     autovacuum_vacuum_scale_factor = 0.02,

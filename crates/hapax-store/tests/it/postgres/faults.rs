@@ -121,6 +121,49 @@ async fn a_warning_on_commit_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_answer_in_time_is_given_up() {
+    let database = Database::create().await;
+    let options = PgOptions {
+        commit_timeout: Duration::from_millis(300),
+        ..PgOptions::default()
+    };
+    let ledger = database.open(options).await;
+    let raw = database.raw().await;
+    raw.batch_execute(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$; \
+         CREATE TRIGGER slow BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION slow()",
+    )
+    .await
+    .unwrap();
+    let early = ledger
+        .swap(vec![inserting(&ledger, &claim(1, "early", 1))])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        early.kind(),
+        Kind::Unavailable,
+        "the commit was not sent: {early}"
+    );
+    raw.batch_execute(
+        "DROP TRIGGER slow ON idempotency_keys; CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON idempotency_keys \
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()",
+    )
+    .await
+    .unwrap();
+
+    let late = ledger
+        .swap(vec![inserting(&ledger, &claim(1, "late", 1))])
+        .await
+        .unwrap_err();
+
+    assert_eq!(late.kind(), Kind::OutcomeUnknown, "{late}");
+    raw.batch_execute("DROP TRIGGER slow ON idempotency_keys")
+        .await
+        .unwrap();
+    assert_eq!(swap_soon(&ledger, "after").await, [Swap::Written]);
+}
+
+#[tokio::test]
 async fn idle_sessions_that_were_ended_are_replaced() {
     let (database, ledger) = opened().await;
     let tenant = claim(1, "k", 1).scope.tenant;
@@ -313,6 +356,65 @@ async fn batches_that_cross_on_two_ledgers_do_not_block_each_other() {
         written += task.await.unwrap();
     }
     assert_eq!(written, 300, "every key is settled once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_backends_die_nothing_acknowledged_is_lost_and_nothing_refused_is_there() {
+    let (database, ledger) = opened().await;
+    let tasks: Vec<_> = (0..16u128)
+        .map(|task| {
+            let ledger = ledger.clone();
+            tokio::spawn(async move {
+                let mut answers = Vec::new();
+                for n in 0..150u128 {
+                    let claim = claim(task % 2, &format!("k{task}-{n}"), task * 1000 + n);
+                    let answer = ledger.swap(vec![inserting(&ledger, &claim)]).await;
+                    if answer.is_err() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    answers.push((claim, answer));
+                }
+                answers
+            })
+        })
+        .collect();
+    let killer = tokio::spawn(async move {
+        let raw = database.raw().await;
+        loop {
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            raw.query_one(TERMINATE, &[]).await.unwrap();
+        }
+    });
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.extend(task.await.unwrap());
+    }
+    killer.abort();
+    assert_eq!(swap_soon(&ledger, "after").await, [Swap::Written]);
+
+    let mut failed = 0;
+    for (claim, answer) in answers {
+        let mut stored = ledger.find(claim.scope.tenant, claim.id()).await;
+        while stored.is_err() {
+            stored = ledger.find(claim.scope.tenant, claim.id()).await;
+        }
+        let is_there = stored.is_ok_and(|record| record.is_some());
+        match answer {
+            Ok(swaps) => assert!(
+                swaps == [Swap::Written] && is_there,
+                "an acknowledged write is there"
+            ),
+            Err(error) if error.kind() == Kind::Unavailable => {
+                failed += 1;
+                assert!(!is_there, "nothing was written: {error}");
+            }
+            Err(error) => {
+                failed += 1;
+                assert_eq!(error.kind(), Kind::OutcomeUnknown, "{error}");
+            }
+        }
+    }
+    assert!(failed > 0, "the killer met some of them");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod cmd;
 mod config;
 mod exit;
 mod first_token;
+mod greeting;
 mod log;
 mod metrics;
 mod out;

@@ -1,7 +1,6 @@
 //! `hapax serve`: opens the store, binds, says where it listens, and serves until it is told to stop.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,8 +15,9 @@ use crate::api::{self, App, Shared};
 use crate::auth::{Access, Gate};
 use crate::cli::Serve;
 use crate::config::{self, Config};
-use crate::exit::{Refused, Usage};
+use crate::exit::{Failed, Refused, Usage};
 use crate::first_token::{self, Credential};
+use crate::greeting::greeting;
 use crate::store::{self, Database, Store};
 use crate::{chores, log, metrics, out, serve};
 
@@ -33,14 +33,57 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
             "this variable begins with HAPAX_ but means nothing here; is it misspelt?"
         );
     }
-    let addresses = resolve(&config.listen).await?;
-    let access = access(args.insecure_no_auth, &addresses)?;
-    // Both are watched from here on, so that a stop during the start is not lost.
-    let signals = (
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-    );
+    let mut signals = Signals::watch()?;
+    let Started {
+        app,
+        listener,
+        gate,
+        credential,
+    } = tokio::select! {
+        started = start(config, args.insecure_no_auth) => started?,
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopped before it served");
+            return Ok(());
+        }
+    };
+    let address = listener
+        .local_addr()
+        .context("asking for the address that was bound")?;
+    let router = api::router(&app, &Arc::new(gate));
+    let (stop, stopped) = watch::channel(false);
+    let chores = chores::start(&app, &stopped);
+    let serving = App::clone(&app);
+    let mut server =
+        tokio::spawn(async move { serve::serve(listener, router, &serving.config, stopped).await });
+    greet(address, &credential, &app.config)?;
+    let name = tokio::select! {
+        name = signals.next() => name,
+        ended = &mut server => return ended.context("the listener ended by itself"),
+    };
+    tracing::info!(signal = name, "stopping; a second signal stops at once");
+    stop.send_replace(true);
+    tokio::select! {
+        finished = finish(&app, server, chores) => finished,
+        name = signals.next() => {
+            tracing::warn!(signal = name, "stopping at once");
+            Err(Failed.into())
+        }
+    }
+}
 
+/// What a start has made.
+struct Started {
+    app: App,
+    listener: TcpListener,
+    gate: Gate,
+    credential: Credential,
+}
+
+async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
+    let addresses = resolve(&config.listen).await?;
+    let access = access(insecure_no_auth, &addresses)?;
+    // The port first: a start that cannot have it leaves nothing behind.
+    let listener = bind(&config.listen, &addresses).await?;
     store::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let configured = configured_token()?;
@@ -48,29 +91,23 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
         Access::Open => Credential::NotNeeded,
         Access::Token => first_token::ensure(&store, &config.data, configured.is_some()).await?,
     };
-    let listener = bind(&config.listen, &addresses).await?;
-    let address = listener
-        .local_addr()
-        .context("asking for the address that was bound")?;
-
     let tokens = Arc::clone(&store.tokens);
     let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref());
+    let engine = Engine::new(Arc::clone(&store.ledger));
+    let (metrics, started) = (metrics::install()?, Instant::now());
     let app = Arc::new(Shared {
-        engine: Engine::new(Arc::clone(&store.ledger)),
-        store,
-        metrics: metrics::install()?,
-        started: Instant::now(),
         config,
+        store,
+        engine,
+        metrics,
+        started,
     });
-    let router = api::router(&app, &Arc::new(gate));
-    let (stop, stopped) = watch::channel(false);
-    let chores = chores::start(&app, &stopped);
-    let serving = App::clone(&app);
-    let server =
-        tokio::spawn(async move { serve::serve(listener, router, &serving.config, stopped).await });
-    greet(address, &credential, &app.config)?;
-    await_stop(signals, &stop).await;
-    finish(&app, server, chores).await
+    Ok(Started {
+        app,
+        listener,
+        gate,
+        credential,
+    })
 }
 
 /// Lets what is in flight end, within what is left of `shutdown_ms`, and closes the store.
@@ -154,60 +191,28 @@ fn greet(address: SocketAddr, credential: &Credential, config: &Config) -> Resul
     Ok(())
 }
 
-fn greeting(url: &str, credential: &Credential) -> String {
-    let (note, bearer) = match credential {
-        Credential::NotNeeded => ("WITHOUT TOKENS: everybody on this machine is the owner\n\n".to_owned(), None),
-        Credential::Configured => (String::new(), Some("$HAPAX_TOKEN".to_owned())),
-        Credential::Kept(path) => (String::new(), Some(format!("$(cat {})", quoted(path)))),
-        Credential::Made { text, path } => (
-            format!("owner token, shown only now and kept in {}:\n  {text}\n\n", path.display()),
-            Some(format!("$(cat {})", quoted(path))),
-        ),
-        Credential::Unknown => (
-            "no token is known here; make one:\n  hapax token create --tenant default --role owner\n\n".to_owned(),
-            Some("$TOKEN".to_owned()),
-        ),
-    };
-    let header = bearer.map_or(String::new(), |bearer| {
-        format!(" \\\n       -H \"Authorization: Bearer {bearer}\"")
-    });
-    format!(
-        "listening on {url}\n\n{note}try it, twice:\n  \
-         curl -i {url}/v1/echo{header} \\\n       \
-         -H 'Idempotency-Key: first-call' -H 'Content-Type: application/json' -d '{{\"hello\":\"world\"}}'\n\
-         it prints {{\"echo\":{{\"hello\":\"world\"}},\"id\":\"…\",\"at\":\"…\"}}; the second time with the same id and\n\
-         the header idempotency-replayed: true, because it did not run again\n"
-    )
+/// The signals that stop the server. Watched from the beginning, so that none is lost during the start.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
-/// The path as one word of a shell.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
-    if text.chars().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
+impl Signals {
+    fn watch() -> Result<Self> {
+        let watched = |kind| signal(kind).context("watching for signals");
+        Ok(Self {
+            terminate: watched(SignalKind::terminate())?,
+            interrupt: watched(SignalKind::interrupt())?,
+        })
     }
-}
 
-/// Waits for the first signal and passes it on. A second one ends the process at once.
-async fn await_stop((mut terminate, mut interrupt): (Signal, Signal), stop: &watch::Sender<bool>) {
-    let next = async |terminate: &mut Signal, interrupt: &mut Signal| {
+    /// The name of the next signal.
+    async fn next(&mut self) -> &'static str {
         tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
         }
-    };
-    let name = next(&mut terminate, &mut interrupt).await;
-    tracing::info!(signal = name, "stopping; a second signal stops at once");
-    // There is a receiver as long as the server runs.
-    let _ = stop.send(true);
-    tokio::spawn(async move {
-        let name = next(&mut terminate, &mut interrupt).await;
-        tracing::warn!(signal = name, "stopping at once");
-        std::process::exit(1);
-    });
+    }
 }
 
 #[cfg(test)]
@@ -229,11 +234,5 @@ mod tests {
                 "refusing_unauthenticated_bind"
             );
         }
-    }
-
-    #[test]
-    fn a_path_with_odd_characters_is_still_one_word_of_a_shell() {
-        assert_eq!(quoted(Path::new("/a/b-1.c")), "/a/b-1.c");
-        assert_eq!(quoted(Path::new("/a b/it's")), "'/a b/it'\\''s'");
     }
 }

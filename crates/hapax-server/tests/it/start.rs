@@ -143,6 +143,10 @@ fn a_busy_port_is_named_with_a_way_out() {
         said.contains(&address) && said.contains("--listen"),
         "{said}"
     );
+    assert!(
+        std::fs::read_dir(folder.path()).unwrap().next().is_none(),
+        "nothing is left behind"
+    );
 }
 
 #[test]

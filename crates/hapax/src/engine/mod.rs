@@ -5,6 +5,7 @@ mod cache;
 mod settle;
 mod waiting;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -223,6 +224,16 @@ impl Engine {
         }
     }
 
+    /// The recorded outcome for `claim`, if it is at hand without asking the ledger.
+    #[must_use]
+    pub fn cached(&self, claim: &Claim) -> Option<Receipt> {
+        let record = self.cache.get(claim.id(), self.ledger.purges())?;
+        match decide(Some(&record), claim, self.ledger.now()) {
+            Verdict::Replay(outcome) => Some(replayed(&record, outcome)),
+            Verdict::Grant(_) | Verdict::Busy(_) | Verdict::Conflict(_) | Verdict::Lost(_) => None,
+        }
+    }
+
     /// Runs `work` under `claim` once and records what it answers; everyone else gets that.
     ///
     /// The lease is kept alive while `work` runs. If the lease is lost all the same, nothing is recorded
@@ -271,18 +282,32 @@ impl Engine {
     /// A heartbeat that fails is tried again at the next beat; one that finds the lease lost ends the
     /// heartbeats, and settling will say so. Dropping the future drops `work` with it.
     pub async fn run<T>(&self, mut lease: Lease, work: impl Future<Output = T>) -> (Lease, T) {
-        let beat = (lease.record().lease / 3).max(Duration::from_millis(1));
-        tokio::pin!(work);
-        let mut lost = false;
-        loop {
+        let value = {
+            let beats = self.beat(&mut lease);
+            tokio::pin!(work, beats);
+            // Side by side: a store that is slow to renew does not hold up the work.
             tokio::select! {
                 biased;
-                value = &mut work => return (lease, value),
-                () = tokio::time::sleep(beat), if !lost => {
-                    match self.renew(&mut lease).await {
-                        Ok(held) => lost = !held,
-                        Err(error) => tracing::warn!(id = %lease.id(), %error, "heartbeat failed; trying again"),
-                    }
+                value = &mut work => value,
+                never = &mut beats => match never {},
+            }
+        };
+        (lease, value)
+    }
+
+    /// Extends the lease every third of its length, until it is lost or nobody polls any more.
+    async fn beat(&self, lease: &mut Lease) -> Infallible {
+        let pause = (lease.record().lease / 3).max(Duration::from_millis(1));
+        loop {
+            tokio::time::sleep(pause).await;
+            match self.renew(lease).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::warn!(id = %lease.id(), "the lease was lost while its holder was at work");
+                    return std::future::pending().await;
+                }
+                Err(error) => {
+                    tracing::warn!(id = %lease.id(), %error, "a heartbeat failed; trying again");
                 }
             }
         }

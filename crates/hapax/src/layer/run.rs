@@ -1,11 +1,11 @@
-//! One granted request: runs the handler under its lease and records the answer before it is sent.
+//! One keyed request: claims, runs the handler under its lease, and records the answer before it is sent.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
-use hapax_core::{Cause, Doubt, Lease, OnLost, Outcome, State};
+use hapax_core::{Cause, Claim, Doubt, Lease, OnLost, Outcome, State};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Request, Response, response};
 use http_body::Body;
@@ -16,9 +16,9 @@ use super::answer;
 use super::body::{RequestBody, ResponseBody};
 use super::route::Route;
 use crate::problem::Problem;
-use crate::{Engine, Settled};
+use crate::{Claimed, Engine, Settled};
 
-/// How a granted request ended.
+/// How a keyed request ended.
 pub(super) enum Ran<B: Body> {
     Answered(Response<ResponseBody<B>>),
     Refused(Problem),
@@ -39,12 +39,45 @@ enum Handled<B: Body> {
     Broken(response::Parts, Bytes, B::Error),
 }
 
-/// Runs the handler to its end, whoever still waits for it.
-pub(super) async fn run<S, ReqBody, ResBody>(
+/// Claims, then answers as the claim says.
+pub(super) async fn claim_and_run<S, ReqBody, ResBody>(
     engine: Engine,
+    claim: Claim,
+    route: Route,
+    inner: S,
+    request: Request<RequestBody<ReqBody>>,
+) -> Result<Ran<ResBody>, S::Error>
+where
+    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
+    ResBody: Body,
+{
+    let problem = match engine.claim(claim.clone()).await {
+        Ok(Claimed::Granted(lease, cause)) => {
+            return run(&engine, lease, cause, &route, inner, request).await;
+        }
+        Ok(Claimed::Replay(receipt)) => {
+            let response = answer::replay(&receipt.outcome).map(ResponseBody::whole);
+            return Ok(Ran::Answered(response));
+        }
+        Ok(Claimed::Busy(held_for)) => answer::in_progress(&claim, held_for),
+        Ok(Claimed::Conflict(record)) => {
+            answer::conflict(&record, &claim, &route, engine.ledger().now())
+        }
+        Ok(Claimed::Lost(doubt)) => answer::in_doubt(&claim, doubt),
+        Err(error) => {
+            tracing::error!(%error, code = error.kind().code(), "the key was not claimed");
+            answer::not_claimed(&error)
+        }
+    };
+    Ok(Ran::Refused(problem))
+}
+
+/// Runs the handler to its end, whoever still waits for it.
+async fn run<S, ReqBody, ResBody>(
+    engine: &Engine,
     lease: Lease,
     cause: Cause,
-    route: Route,
+    route: &Route,
     mut inner: S,
     request: Request<RequestBody<ReqBody>>,
 ) -> Result<Ran<ResBody>, S::Error>
@@ -62,15 +95,15 @@ where
     let handled = match ran {
         Ok(Ok(handled)) => handled,
         Ok(Err(error)) => {
-            give_up(&engine, lease).await;
+            give_up(engine, lease).await;
             return Err(error);
         }
         Err(panic) => {
-            give_up(&engine, lease).await;
+            give_up(engine, lease).await;
             std::panic::resume_unwind(panic);
         }
     };
-    let mut ran = record(&engine, lease, &route, handled).await;
+    let mut ran = record(engine, lease, route, handled).await;
     if let (Ran::Answered(response), Cause::Expired) = (&mut ran, cause) {
         response.headers_mut().insert(
             answer::X_IDEMPOTENCY_EXPIRED,

@@ -17,7 +17,6 @@ use super::future::ResponseFuture;
 use super::layer::Setup;
 use super::route::{Route, route_pattern};
 use super::{answer, key, run};
-use crate::Claimed;
 use crate::problem::{Problem, TraceId};
 
 /// Bodies over this are hashed off the async threads.
@@ -133,7 +132,7 @@ impl<S> Idempotency<S> {
     }
 }
 
-/// Claims, then answers as the claim says.
+/// Reads the body, makes the claim, and answers from the cache or from a task that claims and runs.
 async fn answer_keyed<S, ReqBody, ResBody>(
     setup: Arc<Setup>,
     keyed: Keyed,
@@ -159,35 +158,23 @@ where
     };
     let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
     let engine = &setup.engine;
-    let problem = match engine.claim(claim.clone()).await {
-        Ok(Claimed::Granted(lease, cause)) => {
-            let headers = parts.headers.clone();
-            let request = Request::from_parts(parts, RequestBody::whole(bytes));
-            let work = run::run(engine.clone(), lease, cause, keyed.route, inner, request);
-            return match engine.spawn(work).await {
-                Ok(Ok(run::Ran::Answered(response))) => Ok(response),
-                Ok(Ok(run::Ran::Refused(problem))) => Ok(refuse(problem, &headers, trace.as_ref())),
-                Ok(Err(error)) => Err(error),
-                Err(failed) => match failed.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_cancelled) => Ok(refuse(answer::stopping(), &headers, trace.as_ref())),
-                },
-            };
-        }
-        Ok(Claimed::Replay(receipt)) => {
-            return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
-        }
-        Ok(Claimed::Busy(held_for)) => answer::in_progress(&claim, held_for),
-        Ok(Claimed::Conflict(record)) => {
-            answer::conflict(&record, &claim, &keyed.route, engine.ledger().now())
-        }
-        Ok(Claimed::Lost(doubt)) => answer::in_doubt(&claim, doubt),
-        Err(error) => {
-            tracing::error!(%error, code = error.kind().code(), "the key was not claimed");
-            answer::not_claimed(&error)
-        }
-    };
-    Ok(refuse(problem, &parts.headers, trace.as_ref()))
+    if let Some(receipt) = engine.cached(&claim) {
+        return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
+    }
+    // On a task of its own from the claim on: a client that goes away leaves neither a key held by
+    // nobody nor a handler cut off in the middle.
+    let headers = parts.headers.clone();
+    let request = Request::from_parts(parts, RequestBody::whole(bytes));
+    let work = run::claim_and_run(engine.clone(), claim, keyed.route, inner, request);
+    match engine.spawn(work).await {
+        Ok(Ok(run::Ran::Answered(response))) => Ok(response),
+        Ok(Ok(run::Ran::Refused(problem))) => Ok(refuse(problem, &headers, trace.as_ref())),
+        Ok(Err(error)) => Err(error),
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_cancelled) => Ok(refuse(answer::stopping(), &headers, trace.as_ref())),
+        },
+    }
 }
 
 async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {

@@ -192,6 +192,32 @@ async fn a_heartbeat_keeps_the_lease_while_the_work_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_fails_is_tried_again_and_the_work_goes_on() {
+    let Setup { engine, ledger, .. } = setup();
+    let policy = Policy {
+        lease: Duration::from_secs(3),
+        ..Policy::default()
+    };
+    let Claimed::Granted(lease, _) = engine.claim(claim("k").with_policy(policy)).await.unwrap()
+    else {
+        panic!("fresh")
+    };
+    let granted = lease.record().version;
+    ledger.fail([Fault::Unavailable, Fault::WrittenUnknown, Fault::None]);
+    let (lease, ()) = engine
+        .run(lease, tokio::time::sleep(Duration::from_millis(3500)))
+        .await;
+    assert!(lease.record().version > granted, "a later beat got through");
+    assert!(matches!(
+        engine
+            .settle(lease, Outcome::text(200, "ok"))
+            .await
+            .unwrap(),
+        Settled::Recorded(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_settle_is_tried_again_until_the_store_is_back() {
     let Setup { engine, ledger, .. } = setup();
     let Claimed::Granted(lease, _) = engine.claim(claim("k")).await.unwrap() else {

@@ -581,6 +581,24 @@ async fn a_client_that_goes_away_does_not_stop_the_handler() {
 }
 
 #[tokio::test]
+async fn a_client_that_goes_away_while_its_key_is_claimed_leaves_nothing_held() {
+    let world = world_with(
+        Routes::any(Route::default().on_lost(OnLost::Hold)),
+        any(pay),
+    );
+    let mut gone = Box::pin(world.app.clone().oneshot(keyed("k", "{}")));
+    // Once: the body is read and the claim is on its way. Then the client is gone.
+    assert!(futures_util::poll!(&mut gone).is_pending());
+    drop(gone);
+    assert!(world.engine.drain(Duration::from_secs(30)).await);
+    assert!(
+        world.send(keyed("k", "{}")).await.replayed(),
+        "it ran to its end and is not in doubt"
+    );
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test]
 async fn an_expired_key_runs_anew_and_says_so() {
     let world = world();
     world.send(keyed("k", "{}")).await;

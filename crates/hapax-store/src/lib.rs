@@ -12,6 +12,8 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod token;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod within;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod codec;

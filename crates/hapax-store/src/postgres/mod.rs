@@ -38,7 +38,7 @@ use target::Target;
 use crate::clock::Clock;
 
 pub use session::Session;
-pub use within::{Claimed, Within};
+pub use within::Within;
 
 /// Bodies larger than this are packed off the async threads.
 const PACK_INLINE_BYTES_MAX: usize = 128 * 1024;

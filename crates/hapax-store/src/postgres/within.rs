@@ -1,16 +1,14 @@
 //! A claim and its outcome in the caller's own transaction: they commit together with what the caller writes.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
-use hapax_core::{
-    Cause, Claim, Doubt, Error, Kind, Lease, Move, Outcome, Record, Swap, Time, Verdict, decide,
-};
+use hapax_core::{Claim, Error, Kind, Lease, Move, Outcome, Record, Swap, Time, Verdict, decide};
 use tokio_postgres::Transaction;
 use uuid::Uuid;
 
 use super::columns::{self, Columns, Step};
 use super::{PgLedger, fault, link};
+use crate::within::{Claimed, Settled};
 
 const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
 const FIND_LOCKED: &str = include_str!("../../sql/postgres/find_locked.sql");
@@ -19,21 +17,6 @@ const CLOCK: &str = include_str!("../../sql/postgres/clock.sql");
 const OPERATION: &str = "claiming within a transaction";
 /// Each further try means that somebody else moved the record in between.
 const TRIES: usize = 16;
-
-/// What a claim within a transaction gets.
-#[derive(Debug)]
-pub enum Claimed {
-    /// Act in this transaction, then settle the lease in it.
-    Granted(Box<Lease>, Cause),
-    /// It happened: this is what came of it.
-    Replay(Arc<Outcome>),
-    /// Somebody acts under the key until this time.
-    Busy(Time),
-    /// The key stands for another request, or for another principal's.
-    Conflict(Box<Record>),
-    /// It may have happened. Nobody may run it again without a person.
-    Lost(Doubt),
-}
 
 /// The ledger as seen from inside a caller's transaction.
 ///
@@ -56,7 +39,7 @@ impl PgLedger {
     ///
     /// ```no_run
     /// use hapax_core::{Claim, Fingerprint, Key, Outcome, Owner, Scope, Tenant};
-    /// use hapax_store::postgres::{Claimed, PgLedger};
+    /// use hapax_store::{PgLedger, within::Claimed};
     ///
     /// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let scope = Scope::new(Tenant::DEFAULT, "POST:transfers")?;
@@ -115,18 +98,20 @@ impl Within<'_, '_> {
     ///
     /// # Errors
     /// [`Kind::Unavailable`] when the database refuses a statement; the transaction is then to be rolled back.
-    pub async fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<Swap, Error> {
+    pub async fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<Settled, Error> {
         let now = self.now().await?;
-        self.swap(lease.settle(outcome, now)).await
+        self.swap(lease.settle(outcome, now))
+            .await
+            .map(Settled::from)
     }
 
     /// Gives the key back in this transaction, so that the next claim runs as new.
     ///
     /// # Errors
     /// As [`Within::settle`].
-    pub async fn release(&mut self, lease: Lease) -> Result<Swap, Error> {
+    pub async fn release(&mut self, lease: Lease) -> Result<Settled, Error> {
         let now = self.now().await?;
-        self.swap(lease.release(now)).await
+        self.swap(lease.release(now)).await.map(Settled::from)
     }
 
     async fn swap(&mut self, step: Move) -> Result<Swap, Error> {

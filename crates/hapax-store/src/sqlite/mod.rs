@@ -32,7 +32,7 @@ use tokio::sync::watch;
 pub use rusqlite;
 
 pub use options::SqliteOptions;
-pub use within::{Claimed, Settled, Within};
+pub use within::Within;
 
 use crate::clock::Clock;
 use connection::Role;

@@ -1,50 +1,17 @@
 //! Claiming and settling inside a caller's own transaction on the ledger's file.
 //! It neither begins nor ends a transaction, and it waits for nobody.
 
-use std::sync::Arc;
-
-use hapax_core::{
-    Cause, Claim, Doubt, Error, Kind, Lease, Move, Outcome, Record, Swap, Time, Verdict, decide,
-};
+use hapax_core::{Claim, Error, Kind, Lease, Move, Outcome, Record, Swap, Time, Verdict, decide};
 use rusqlite::{Connection, Transaction};
 
 use super::SqliteLedger;
 use super::fault::{Fault, failed};
 use super::moves::{self, Applied};
 use super::pack::Packed;
+use crate::within::{Claimed, Settled};
 
 /// How often a claim is tried. Two are enough under the write lock; the rest is for bugs.
 const TRIES_MAX: usize = 4;
-
-/// What a claim within a transaction gets.
-#[derive(Debug)]
-#[must_use = "only a granted claim may act"]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "made once per claim and taken apart at once"
-)]
-pub enum Claimed {
-    /// Act, and settle in the same transaction.
-    Granted(Lease, Cause),
-    /// It happened: this is what came of it.
-    Replay(Arc<Outcome>),
-    /// Somebody acts under the key until this time.
-    Busy(Time),
-    /// The key stands for another request, or for another principal's.
-    Conflict(Box<Record>),
-    /// It may have happened. Nobody may run it again without a person.
-    Lost(Doubt),
-}
-
-/// What a settle within a transaction gets.
-#[derive(Debug)]
-#[must_use = "a transaction whose lease was lost must be rolled back"]
-pub enum Settled {
-    /// The outcome is recorded, if the transaction commits.
-    Recorded,
-    /// The lease was lost, so nothing is recorded: roll back. This is what is stored.
-    LeaseLost(Option<Box<Record>>),
-}
 
 /// The ledger within a caller's own transaction. See [`SqliteLedger::within`].
 #[derive(Debug)]
@@ -62,7 +29,7 @@ impl SqliteLedger {
     ///
     /// ```
     /// use hapax_core::{Claim, Fingerprint, Key, Ledger, Outcome, Owner, Scope, Tenant};
-    /// use hapax_store::{SqliteLedger, sqlite::{Claimed, Settled, rusqlite}};
+    /// use hapax_store::{SqliteLedger, sqlite::rusqlite, within::{Claimed, Settled}};
     /// use rusqlite::{Connection, TransactionBehavior::Immediate};
     ///
     /// # let folder = tempfile::tempdir()?;
@@ -86,7 +53,7 @@ impl SqliteLedger {
     /// let tx = shop.transaction_with_behavior(Immediate)?;
     /// let Claimed::Granted(lease, _) = SqliteLedger::within(&tx).claim(&claim, ledger.now())? else { unreachable!() };
     /// tx.execute("INSERT INTO payment (amount) VALUES (10)", [])?;
-    /// let settled = SqliteLedger::within(&tx).settle(lease, Outcome::text(201, "paid"), ledger.now())?;
+    /// let settled = SqliteLedger::within(&tx).settle(*lease, Outcome::text(201, "paid"), ledger.now())?;
     /// assert!(matches!(settled, Settled::Recorded));
     /// tx.commit()?;
     ///
@@ -127,7 +94,8 @@ impl Within<'_> {
             };
             match self.swap(Move::from_seen(seen.as_ref(), grant.next.clone()))? {
                 Swap::Written => {
-                    return leased(grant.next).map(|lease| Claimed::Granted(lease, grant.cause));
+                    return leased(grant.next)
+                        .map(|lease| Claimed::Granted(Box::new(lease), grant.cause));
                 }
                 Swap::Stale(stored) => seen = stored.map(|record| *record),
             }
@@ -152,10 +120,7 @@ impl Within<'_> {
             .as_ref()
             .and_then(|record| Lease::of((**record).clone(), epoch, owner));
         match current {
-            Some(lease) => match self.swap(lease.settle(outcome, now))? {
-                Swap::Written => Ok(Settled::Recorded),
-                Swap::Stale(stored) => Ok(Settled::LeaseLost(stored)),
-            },
+            Some(lease) => self.swap(lease.settle(outcome, now)).map(Settled::from),
             None => Ok(Settled::LeaseLost(stored)),
         }
     }

@@ -3,7 +3,6 @@
 // Helpers of tests, which clippy does not know as such.
 #![allow(clippy::unwrap_used)]
 
-mod bench;
 mod database;
 mod faults;
 mod isolation;

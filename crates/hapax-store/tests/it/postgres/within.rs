@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use hapax_core::{Ledger, Outcome, Swap};
+use hapax_core::{Ledger, Outcome};
 use hapax_store::PgLedger;
-use hapax_store::postgres::{Claimed, PgOptions};
+use hapax_store::postgres::PgOptions;
+use hapax_store::within::{Claimed, Settled};
 use tokio_postgres::Client;
 
 use super::claim;
@@ -52,7 +53,7 @@ async fn transfer(
                 .settle(*lease, Outcome::text(201, "moved"))
                 .await
                 .unwrap();
-            assert_eq!(swap, Swap::Written);
+            assert!(matches!(swap, Settled::Recorded));
             None
         }
         Claimed::Replay(outcome) => Some(outcome),

@@ -2,8 +2,9 @@
 
 use hapax_core::{Cause, Ledger, Move, Outcome, State, Swap};
 use hapax_store::SqliteLedger;
+use hapax_store::sqlite::SqliteOptions;
 use hapax_store::sqlite::rusqlite::{Connection, Transaction, TransactionBehavior};
-use hapax_store::sqlite::{Claimed, Settled, SqliteOptions};
+use hapax_store::within::{Claimed, Settled};
 
 use super::{beside, claim, count, folder, insert, open_in};
 
@@ -33,7 +34,7 @@ async fn what_commits_is_seen_by_the_ledger_and_what_is_rolled_back_is_not() {
         tx.execute_batch("INSERT INTO payment (amount) VALUES (10)")
             .expect("the caller's write");
         let settled =
-            SqliteLedger::within(&tx).settle(lease, Outcome::text(201, "paid"), ledger.now());
+            SqliteLedger::within(&tx).settle(*lease, Outcome::text(201, "paid"), ledger.now());
         assert!(matches!(settled.expect("it answers"), Settled::Recorded));
         if commit { tx.commit() } else { tx.rollback() }.expect("it ends");
 

@@ -85,10 +85,10 @@ impl Session {
                 .to_owned()
         } else if self.is_superuser {
             format!(
-                "{role} is a superuser, whom row level security does not bind; ALTER ROLE {role} NOSUPERUSER"
+                "{role} is a superuser, whom row level security does not bind; set NOSUPERUSER on the role"
             )
         } else if self.bypasses_rls {
-            format!("{role} may bypass row level security; ALTER ROLE {role} NOBYPASSRLS")
+            format!("{role} may bypass row level security; set NOBYPASSRLS on the role")
         } else if self.owns_tables {
             format!(
                 "{role} owns the tables or is a member of their owner; give them to another role"
@@ -162,8 +162,8 @@ fn refusal(error: tokio_postgres::Error, taken: Taken) -> Refusal {
     let absent = error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE);
     if absent || error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
         let why = format!(
-            "this login cannot take the role {role} ({}); as a superuser: CREATE ROLE hapax_app NOLOGIN; CREATE ROLE \
-             hapax_janitor NOLOGIN; GRANT hapax_app, hapax_janitor TO the login",
+            "this login cannot take the role {role} ({}); run `hapax migrate` once with a \
+             superuser's URL, or let a superuser make the roles hapax_app and hapax_janitor and grant both to this login",
             fault::text(&error)
         );
         return Refusal::Unsafe(Error::new(Kind::Unsafe, OPERATION).because(why));

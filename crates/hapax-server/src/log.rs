@@ -20,7 +20,9 @@ pub(crate) fn start(config: &Config) -> Result<()> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(coloured);
+        .with_ansi(coloured)
+        // A line that cannot be written is lost; complaining about it on the same stream would panic.
+        .log_internal_errors(false);
     let json = match config.log_format {
         LogFormat::Json => true,
         LogFormat::Text => false,

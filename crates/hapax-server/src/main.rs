@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !exit::is_quiet(&error) {
-                eprintln!("hapax: {}", exit::describe(&error));
+                out::note(&format!("hapax: {}", exit::describe(&error)));
             }
             exit::code(&error)
         }

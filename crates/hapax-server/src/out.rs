@@ -24,6 +24,11 @@ pub(crate) fn json(document: &serde_json::Value) -> Result<()> {
     line(&document.to_string())
 }
 
+/// Says something to a person on standard error. A reader that has gone misses it, and nothing else.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// How good a cell's news is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tone {

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Key) -> Result<()> {
                     &json!({"profile": args.profile.name(), "refused": {"reason": reason, "offset": offset}}),
                 )?;
             }
-            eprintln!("hapax: refused: {reason}: {reject}");
+            out::note(&format!("hapax: refused: {reason}: {reject}"));
             Err(Failed.into())
         }
     }

@@ -35,7 +35,9 @@ async fn create(tenant: Tenant, role: Role, args: &Plain) -> Result<()> {
             &json!({"id": id, "token": minted.text, "tenant": tenant, "role": role.as_str()}),
         );
     }
-    eprintln!("token {id} for tenant {tenant} with the role {role}; it is shown only now:");
+    out::note(&format!(
+        "token {id} for tenant {tenant} with the role {role}; it is shown only now:"
+    ));
     out::line(&minted.text)
 }
 

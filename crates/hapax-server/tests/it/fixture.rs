@@ -55,7 +55,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) first_line: String,
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
     folder: TempDir,
 }
 
@@ -70,6 +70,14 @@ impl Server {
         Self::start_in(tempfile::tempdir().unwrap(), change)
     }
 
+    /// A server whose log and output nobody reads.
+    pub(crate) fn start_unread() -> Self {
+        let mut server = Self::spawn(tempfile::tempdir().unwrap(), Stdio::piped(), |_| {});
+        drop(server.child.stderr.take());
+        server.stdout = None;
+        server
+    }
+
     /// The same, with the data folder `data` in `folder`.
     pub(crate) fn start_in(folder: TempDir, change: impl FnOnce(&mut Command)) -> Self {
         let log = File::options()
@@ -77,12 +85,20 @@ impl Server {
             .append(true)
             .open(folder.path().join("log"))
             .unwrap();
+        Self::spawn(folder, log.into(), change)
+    }
+
+    fn spawn(folder: TempDir, stderr: Stdio, change: impl FnOnce(&mut Command)) -> Self {
         let mut command = hapax();
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.path().join("data"));
         change(&mut command);
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).unwrap();
@@ -102,7 +118,7 @@ impl Server {
             address,
             first_line,
             child,
-            stdout,
+            stdout: Some(stdout),
             folder,
         }
     }
@@ -177,7 +193,8 @@ impl Server {
     /// Waits for the end of the process: its exit code, and what it printed after the first line.
     pub(crate) fn wait(mut self) -> (Option<i32>, String, TempDir) {
         let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).unwrap();
+        let mut stdout = self.stdout.take().unwrap();
+        stdout.read_to_string(&mut rest).unwrap();
         let code = self.child.wait().unwrap().code();
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
         (code, rest, folder)

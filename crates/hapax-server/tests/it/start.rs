@@ -219,6 +219,14 @@ fn two_servers_share_one_data_folder() {
 }
 
 #[test]
+fn a_server_whose_output_nobody_reads_goes_on() {
+    let server = Server::start_unread();
+    for _ in 0..3 {
+        assert_eq!(server.owner("POST", "/v1/echo", "{}").status, 200);
+    }
+}
+
+#[test]
 fn plain_hapax_serves() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = hapax();

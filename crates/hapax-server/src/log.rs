@@ -11,7 +11,7 @@ use crate::exit::Usage;
 /// Starts logging as `config` says.
 ///
 /// # Errors
-/// [`Usage`](crate::exit::Usage) when the filter cannot be read.
+/// [`Usage`] when the filter cannot be read.
 pub(crate) fn start(config: &Config) -> Result<()> {
     let filter = EnvFilter::try_new(&config.log)
         .map_err(|why| Usage::error(format!("log = {:?}: {why}", config.log)))?;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::fingerprint::{Fingerprint, Principal};
+use crate::fingerprint::{Fingerprint, Principal, Subject};
 use crate::key::Key;
 use crate::lease::Owner;
 use crate::policy::Policy;
@@ -37,6 +37,8 @@ pub struct Claim {
     pub fingerprint: Fingerprint,
     /// Who asks, where a replay may only go to the same principal.
     pub principal: Option<Principal>,
+    /// Whom it is about, so that everything about them can be erased.
+    pub subject: Option<Subject>,
     /// Which attempt asks. Unique per attempt, so that a claimant recognises its own write.
     pub owner: Owner,
     /// The rules.
@@ -54,6 +56,7 @@ impl Claim {
             key,
             fingerprint,
             principal: None,
+            subject: None,
             owner,
             policy: Policy::default(),
             request: Request::default(),
@@ -64,6 +67,13 @@ impl Claim {
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// The same claim, about `subject`.
+    #[must_use]
+    pub fn about(mut self, subject: Subject) -> Self {
+        self.subject = Some(subject);
         self
     }
 

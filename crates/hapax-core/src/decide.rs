@@ -67,13 +67,15 @@ pub enum Verdict<'r> {
     Conflict(&'r Record),
     /// It may have happened. Nobody may run it again without a person.
     Lost(Doubt),
+    /// It was used, and what was stored under it is erased: neither a replay nor a second run.
+    Erased,
 }
 
 /// What `claim` gets at `now`, given the record that is stored under its key.
 ///
 /// The order matters. An expired record answers for nothing, so it cannot conflict. A conflict is said
 /// before "busy", since waiting would not help. A lost lease is only looked at when the request is the
-/// same one.
+/// same one. An erased record knows neither request nor outcome, so it answers every claim alike.
 ///
 /// ```
 /// use hapax_core::{decide, Claim, Fingerprint, Key, OnLost, Owner, Policy, Scope, Tenant, Time, Verdict};
@@ -114,6 +116,7 @@ pub fn decide<'r>(seen: Option<&'r Record>, claim: &Claim, now: Time) -> Verdict
     match &record.state {
         State::Free => regrant(record, claim, now, Cause::Fresh),
         State::Expired => regrant(record, claim, now, Cause::Expired),
+        State::Erased => Verdict::Erased,
         State::Held(_) | State::InDoubt { .. } | State::Settled { .. }
             if is_another(record, claim) =>
         {

@@ -1,12 +1,15 @@
 //! What changed between two JSON bodies, as short lines for people: `path: 'old' → 'new'`.
 //! It is no patch format: values are cut, secrets are masked, and the list has an end.
 
+mod mask;
 mod show;
 mod walk;
 
 use std::fmt;
 
 use crate::canonical::{Document, Path, Selection, Sha256Sink, Sink};
+
+pub use mask::masked;
 
 /// What to compare and how much of it to show.
 ///

@@ -106,3 +106,36 @@ impl Principal {
         self.0.as_bytes()
     }
 }
+
+/// The sha256 of whom a request is about, so that everything about them can be erased. The name is never kept.
+///
+/// ```
+/// use hapax_core::{Principal, Subject};
+///
+/// let alice = Subject::of(b"customer 7");
+/// assert_eq!(alice, Subject::from_bytes(*alice.as_bytes()));
+/// assert_ne!(alice, Subject::of(b"Customer 7"), "a name is taken as it is");
+/// assert_ne!(alice.as_bytes(), Principal::of(b"customer 7").as_bytes());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Subject([u8; 32]);
+
+impl Subject {
+    /// The subject with this name, such as a customer's number. Other casing or spacing is another subject.
+    #[must_use]
+    pub fn of(name: &[u8]) -> Self {
+        Self(*Fingerprint::of_parts(&[b"hapax subject", name]).as_bytes())
+    }
+
+    /// Takes 32 stored bytes as they are.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes to store.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}

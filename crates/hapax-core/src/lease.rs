@@ -159,7 +159,11 @@ impl Lease {
     pub fn is_live(&self, now: Time) -> bool {
         match &self.held.state {
             State::Held(hold) => hold.until > now,
-            State::InDoubt { .. } | State::Settled { .. } | State::Free | State::Expired => false,
+            State::InDoubt { .. }
+            | State::Settled { .. }
+            | State::Free
+            | State::Expired
+            | State::Erased => false,
         }
     }
 }

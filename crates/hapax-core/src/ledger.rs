@@ -2,16 +2,22 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::fingerprint::Subject;
 use crate::key::Key;
+use crate::note::{Note, NotePage, NoteScan};
 use crate::record::{Record, RecordId, State, Version};
 use crate::scope::{Scope, Space, Tenant};
 use crate::time::Time;
 
 /// What a ledger method returns: a boxed future, so that `dyn Ledger` works everywhere.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Who is told that the lease on a record ended, wherever it ended. Called often, so it must not block.
+pub type Wake = Arc<dyn Fn(RecordId) + Send + Sync>;
 
 /// One write: put `next` in place if the stored version is still the expected one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +28,10 @@ pub struct Move {
     pub next: Record,
     /// Whether a settled outcome is taken back by this, so that caches must forget it.
     pub purges: bool,
+    /// Whether the end of the record's time moves with it, which settling otherwise leaves alone.
+    pub extends: bool,
+    /// What the audit trail says of it, written in the same transaction and only if the move is.
+    pub note: Option<Box<Note>>,
 }
 
 /// Which columns a move touches, so that a store need not rewrite what did not change.
@@ -45,6 +55,8 @@ impl Move {
             expect: None,
             next,
             purges: false,
+            extends: false,
+            note: None,
         }
     }
 
@@ -52,11 +64,27 @@ impl Move {
     #[must_use]
     pub fn replacing(seen: &Record, next: Record) -> Self {
         let purges = matches!(seen.state, State::Settled { .. });
+        let extends = seen.expires_at != next.expires_at;
         Self {
             expect: Some(seen.version),
             next,
             purges,
+            extends,
+            note: None,
         }
+    }
+
+    /// The same move with a note that is written in its transaction, and only if the move is.
+    #[must_use]
+    pub fn noted(mut self, note: Note) -> Self {
+        self.note = Some(Box::new(note));
+        self
+    }
+
+    /// Whether this ends a lease, so that those who wait for the key should look again.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        self.expect.is_some() && !matches!(self.next.state, State::Held(_))
     }
 
     /// The move to `next` from what was seen.
@@ -73,11 +101,17 @@ impl Move {
     pub fn write(&self) -> Write {
         match (&self.expect, &self.next.state) {
             (None, _) => Write::Insert,
-            (Some(_), State::Settled { .. }) => Write::Settle,
+            (Some(_), State::Settled { .. }) if !self.extends => Write::Settle,
             (Some(_), State::Held(hold)) if hold.epoch.0 != self.next.version => Write::Renew,
-            (Some(_), State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired) => {
-                Write::Replace
-            }
+            (
+                Some(_),
+                State::Held(_)
+                | State::InDoubt { .. }
+                | State::Settled { .. }
+                | State::Free
+                | State::Expired
+                | State::Erased,
+            ) => Write::Replace,
         }
     }
 }
@@ -126,6 +160,8 @@ pub struct Scan {
     pub space: Option<Space>,
     /// Only this state, by its word.
     pub state: Option<&'static str>,
+    /// Only about this subject.
+    pub subject: Option<Subject>,
     /// Only records after this one in the list, as a page's `next` gave it.
     pub after: Option<(Time, RecordId)>,
     /// At most this many, and never more than [`Scan::LIMIT_MAX`].
@@ -143,6 +179,7 @@ impl Scan {
             tenant,
             space: None,
             state: None,
+            subject: None,
             after: None,
             limit: 50,
         }
@@ -165,6 +202,8 @@ pub struct Sweep {
     pub limit: usize,
     /// How long a swept record is remembered, so that the next claim is told it had expired.
     pub grace: Duration,
+    /// How long notes are kept in the audit trail.
+    pub audit_keep: Duration,
 }
 
 impl Sweep {
@@ -177,6 +216,7 @@ impl Default for Sweep {
         Self {
             limit: 1000,
             grace: Duration::from_secs(86_400),
+            audit_keep: Duration::from_secs(30 * 86_400),
         }
     }
 }
@@ -190,6 +230,8 @@ pub struct Swept {
     pub retired: usize,
     /// Records forgotten altogether after their grace.
     pub forgotten: usize,
+    /// Notes removed from the audit trail after their time.
+    pub notes: usize,
 }
 
 /// The store of claims: a compare-and-set over records, batch first.
@@ -271,10 +313,32 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// One bounded step of cleaning up: removes the content of expired records, and forgets records
     /// whose grace is over. A record with a live lease, or in doubt under `hold`, is never touched.
+    ///
+    /// Notes one [`Action::Cleanup`](crate::Action) per tenant whose records it touched, in the same
+    /// transaction, and removes notes that are older than `audit_keep`.
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept>;
 
     /// Whether the ledger takes writes now.
     fn check(&self) -> Answer<'_, ()>;
+
+    /// Adds these notes to the audit trail, for answers that change no record.
+    ///
+    /// All or none are written. After an error a caller who tries again may write them twice.
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, ()> {
+        drop(notes);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// A page of the audit trail, newest first.
+    fn notes(&self, _scan: NoteScan) -> Answer<'_, NotePage> {
+        Box::pin(std::future::ready(Ok(NotePage::default())))
+    }
+
+    /// Has `wake` called when a lease ends through another handle on the same store, on any node, as far as
+    /// the ledger can tell. A call is a hint: some may be missing, so every wait needs a poll behind it.
+    fn subscribe(&self, wake: Wake) {
+        drop(wake);
+    }
 
     /// A number that differs whenever anyone, in any process, took back a settled outcome in between.
     /// `None` when the ledger cannot tell: then nothing may be answered from a cache.

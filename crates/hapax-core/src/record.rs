@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::claim::{Claim, Request};
 use crate::decide::Doubt;
 use crate::error::Invalid;
-use crate::fingerprint::{Fingerprint, Principal};
+use crate::fingerprint::{Fingerprint, Principal, Subject};
 use crate::key::Key;
 use crate::lease::{Epoch, Owner};
 use crate::outcome::Outcome;
@@ -140,6 +140,8 @@ pub enum State {
     Free,
     /// Swept after its time: the next claim runs as new and is told so.
     Expired,
+    /// Its content was erased on request. Until its time is over no claim runs under it.
+    Erased,
 }
 
 impl State {
@@ -152,6 +154,7 @@ impl State {
             State::Settled { .. } => "settled",
             State::Free => "free",
             State::Expired => "expired",
+            State::Erased => "erased",
         }
     }
 }
@@ -171,6 +174,8 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// Who asked, if replays are for them alone.
     pub principal: Option<Principal>,
+    /// Whom it is about, so that it can be found and erased.
+    pub subject: Option<Subject>,
     /// What a lost lease means for this record.
     pub on_lost: OnLost,
     /// How far a renewal extends the lease.
@@ -197,6 +202,7 @@ impl Record {
             version,
             fingerprint: claim.fingerprint,
             principal: claim.principal,
+            subject: claim.subject,
             on_lost: policy.on_lost,
             lease: policy.lease,
             request: claim.request.clone(),
@@ -225,7 +231,30 @@ impl Record {
         let mut next = self.moved(State::Free);
         next.request = Request::default();
         next.principal = None;
+        next.subject = None;
         next.expires_at = next.expires_at.max(now);
+        next
+    }
+
+    /// The record with an operator's outcome recorded. Doubt may have outlasted the record's time; then the
+    /// outcome answers for the key as long as it would have from the start.
+    #[must_use]
+    pub fn ruled(&self, outcome: Outcome, now: Time) -> Self {
+        let mut next = self.settled(outcome, now);
+        next.expires_at = self.lasting(now);
+        next
+    }
+
+    /// The record without its content: only the key, its times and the version are left. It answers for the
+    /// key until its time is over, but never shorter than the lease it ends.
+    #[must_use]
+    pub fn erased(&self, now: Time) -> Self {
+        let mut next = self.moved(State::Erased);
+        next.request = Request::default();
+        next.fingerprint = Fingerprint::from_bytes([0; 32]);
+        next.principal = None;
+        next.subject = None;
+        next.expires_at = self.lasting(now);
         next
     }
 
@@ -260,7 +289,7 @@ impl Record {
     pub fn hold(&self) -> Option<Hold> {
         match &self.state {
             State::Held(hold) | State::InDoubt { hold, .. } => Some(*hold),
-            State::Settled { .. } | State::Free | State::Expired => None,
+            State::Settled { .. } | State::Free | State::Expired | State::Erased => None,
         }
     }
 
@@ -273,10 +302,20 @@ impl Record {
         let may_expire = match &self.state {
             State::Held(hold) => hold.until <= now && self.on_lost == OnLost::Retry,
             State::InDoubt { .. } => self.on_lost == OnLost::Retry,
-            State::Settled { .. } | State::Free => true,
+            State::Settled { .. } | State::Free | State::Erased => true,
             State::Expired => return true,
         };
         may_expire && self.expires_at <= now
+    }
+
+    /// Until when the record answers once its lease is ended by a person at `now`.
+    fn lasting(&self, now: Time) -> Time {
+        let ends = self.hold().map_or(now, |hold| hold.until);
+        if self.expires_at > now || self.is_expired(now) {
+            self.expires_at.max(ends)
+        } else {
+            now.plus(self.expires_at.since(self.created_at)).max(ends)
+        }
     }
 
     fn moved(&self, state: State) -> Self {

@@ -2,6 +2,7 @@
 //! It runs before anything that could tell a stranger what exists.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hapax_core::{Error, Principal, Tenant};
-use hapax_store::{Role, Tokens};
+use hapax_core::{Error, Tenant};
+use hapax_store::{Role, TokenId, Tokens};
 use subtle::ConstantTimeEq;
 
 use crate::problem::{self, Refusal};
@@ -29,13 +30,29 @@ const TRUSTED_MAX: usize = 4096;
 pub(crate) struct Identity {
     pub(crate) tenant: Tenant,
     pub(crate) role: Role,
-    pub(crate) principal: Principal,
+    pub(crate) caller: Caller,
 }
 
-/// Which credential asks. Not a bare [`Principal`]: that would keep a replay from the tenant's other tokens.
+/// Which credential asks, as the audit trail names it.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "the audit rows of issue 3 name the actor")]
-pub(crate) struct Caller(pub(crate) Principal);
+pub(crate) enum Caller {
+    /// The token with this id.
+    Token(TokenId),
+    /// HAPAX_TOKEN.
+    Configured,
+    /// Nobody in particular: the server asks for no token.
+    Local,
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Caller::Token(id) => write!(f, "token {id}"),
+            Caller::Configured => f.write_str("HAPAX_TOKEN"),
+            Caller::Local => f.write_str("local"),
+        }
+    }
+}
 
 /// How requests sign in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,11 +130,10 @@ impl Gate {
             .configured
             .is_some_and(|configured| configured.ct_eq(hash).into())
         {
-            let principal = Principal::of(hash);
             return Ok(Some(Identity {
                 tenant: Tenant::DEFAULT,
                 role: Role::Owner,
-                principal,
+                caller: Caller::Configured,
             }));
         }
         let Some((id, secret_sha256)) = token::read(credential) else {
@@ -127,11 +143,10 @@ impl Gate {
         Ok(found.and_then(|stored| {
             let matches: bool = stored.secret_sha256.ct_eq(&secret_sha256).into();
             let valid = matches && stored.revoked_at.is_none();
-            let principal = Principal::of(id.0.as_bytes());
             valid.then_some(Identity {
                 tenant: stored.tenant,
                 role: stored.role,
-                principal,
+                caller: Caller::Token(id),
             })
         }))
     }
@@ -166,7 +181,7 @@ impl Gate {
     }
 }
 
-/// Lets a request in with its tenant, role and principal, or answers 401 or 429.
+/// Lets a request in with its tenant, role and caller, or answers 401 or 429.
 pub(crate) async fn authenticate(
     State(gate): State<Arc<Gate>>,
     mut request: Request,
@@ -186,7 +201,7 @@ pub(crate) async fn authenticate(
     let extensions = request.extensions_mut();
     extensions.insert(identity.tenant);
     extensions.insert(identity.role);
-    extensions.insert(Caller(identity.principal));
+    extensions.insert(identity.caller);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(identity.tenant);
     response
@@ -226,11 +241,10 @@ fn local_owner(headers: &HeaderMap) -> Result<Identity, Refusal> {
             .all(|value| value.to_str().is_ok_and(is_local_authority))
     };
     if is_local("host") && is_local("origin") {
-        let principal = Principal::of(b"local");
         return Ok(Identity {
             tenant: Tenant::DEFAULT,
             role: Role::Owner,
-            principal,
+            caller: Caller::Local,
         });
     }
     Err(problem::forbidden_origin().into())

@@ -13,7 +13,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use bytes::{Bytes, BytesMut};
 use hapax::problem::Problem;
-use hapax_core::canonical;
+use hapax_core::canonical::{self, DEPTH_MAX};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -145,13 +145,29 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = json_bytes(request, app.config.body_bytes_max).await?;
+        let bytes = json_bytes(request, app.config.body_bytes_max, DEPTH_MAX).await?;
+        Ok(Self(parsed(&bytes)?))
+    }
+}
+
+/// Like [`Json`], for a document that carries a payload: the payload itself may be as deep as any.
+pub(crate) struct Wrapped<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Wrapped<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes = json_bytes(request, app.config.body_bytes_max, DEPTH_MAX + 1).await?;
         Ok(Self(parsed(&bytes)?))
     }
 }
 
 /// The bytes of a JSON body: of the right media type, within the limit, and acceptable JSON.
-pub(crate) async fn json_bytes(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn json_bytes(
+    request: Request,
+    bytes_max: usize,
+    depth_max: usize,
+) -> Result<Bytes, Problem> {
     if !is_json(request.headers()) {
         return Err(problem::unsupported_media_type());
     }
@@ -161,7 +177,7 @@ pub(crate) async fn json_bytes(request: Request, bytes_max: usize) -> Result<Byt
         bytes_max,
     )
     .await?;
-    canonical::check(&bytes).map_err(|reject| problem::bad_json(&reject))?;
+    canonical::check_with_depth(&bytes, depth_max).map_err(|reject| problem::bad_json(&reject))?;
     Ok(bytes)
 }
 

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::api::App;
 use crate::cmd::sweep;
+use crate::otlp;
 
 /// How often recorded samples are folded into their histograms, also when nobody reads /metrics.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -15,6 +16,11 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// Starts the chores. They end soon after `stop`; whoever holds the set joins them.
 pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
     let mut chores = JoinSet::new();
+    match otlp::start(&app.config.otlp_endpoint, stop) {
+        Ok(Some(sending)) => drop(chores.spawn(sending)),
+        Ok(None) => {}
+        Err(error) => tracing::error!(error = %format!("{error:#}"), "no traces are sent"),
+    }
     let handle = app.metrics.clone();
     chores.spawn(every(UPKEEP_EVERY, stop.clone(), move || {
         handle.run_upkeep();
@@ -51,7 +57,9 @@ async fn every<F: Future<Output = ()>>(
 
 async fn sweep_once(app: App) {
     let grace = Duration::from_millis(app.config.sweep_grace_ms);
-    match sweep::all(app.store.ledger.as_ref(), grace).await {
+    let swept = sweep::all(app.store.ledger.as_ref(), grace).await;
+    app.observer.swept(swept.as_ref());
+    match swept {
         Ok(swept) => {
             tracing::info!(
                 expired = swept.expired,

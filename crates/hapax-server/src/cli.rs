@@ -30,6 +30,8 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 78 refused to start unsafely.";
 pub(crate) enum Command {
     /// Serve the HTTP API.
     Serve(Serve),
+    /// Stand in front of any HTTP service and make its requests idempotent.
+    Proxy(Proxy),
     /// Print the canonical sha256 of a JSON document.
     Key(Key),
     /// Make, list and revoke access tokens.
@@ -39,9 +41,12 @@ pub(crate) enum Command {
     Migrate(Plain),
     /// Look at the configuration, the data folder, the database and the port, and say what to do.
     Doctor(Doctor),
-    /// List, show and remove keys.
+    /// List, show, remove, settle and erase keys.
     #[command(subcommand)]
     Keys(Keys),
+    /// Look after the keys that encrypt what is stored.
+    #[command(subcommand)]
+    Vault(Vault),
     /// Remove what has expired, now.
     Sweep(Plain),
 }
@@ -95,6 +100,28 @@ impl Serve {
             ..self.store.flags()
         }
     }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Proxy {
+    /// The service behind: http://HOST:PORT or https://HOST, with a path if it serves below one.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HAPAX_PROXY_UPSTREAM",
+        hide_env_values = true
+    )]
+    pub(crate) upstream: Option<String>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8089].
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "HAPAX_LISTEN",
+        hide_env_values = true
+    )]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: Store,
 }
 
 #[derive(Args, Debug)]
@@ -166,7 +193,7 @@ pub(crate) enum Keys {
         /// Only this route, such as `POST:payments`.
         #[arg(long)]
         route: Option<String>,
-        /// Only this state: held, in_doubt or settled.
+        /// Only this state: held, in_doubt, settled or erased.
         #[arg(long)]
         state: Option<String>,
         /// At most this many.
@@ -188,6 +215,64 @@ pub(crate) enum Keys {
         id: hapax_core::RecordId,
         #[command(flatten)]
         of: OfTenant,
+    },
+    /// End doubt about one key: say what was answered, or that it did not happen.
+    Settle(Settle),
+    /// Erase what is stored under one key, or about one subject; a later use is told so and does not run.
+    Erase {
+        /// The key's id.
+        #[arg(required_unless_present = "subject")]
+        id: Option<hapax_core::RecordId>,
+        /// Everything about this subject, where the routes say who that is.
+        #[arg(long, conflicts_with = "id")]
+        subject: Option<String>,
+        #[command(flatten)]
+        of: OfTenant,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Settle {
+    /// The key's id.
+    pub(crate) id: hapax_core::RecordId,
+    /// It did not happen: its next use runs as new.
+    #[arg(long, conflicts_with_all = ["status", "header", "body"], required_unless_present = "status")]
+    pub(crate) release: bool,
+    /// It happened, and this was the status of the answer.
+    #[arg(long)]
+    pub(crate) status: Option<u16>,
+    /// A header of the answer, `name: value`; may be given again.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) header: Vec<String>,
+    /// The file that holds the body of the answer; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) of: OfTenant,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Vault {
+    /// Wrap every tenant's key by HAPAX_KEK, with the old master key in HAPAX_KEK_PREVIOUS.
+    Rotate {
+        #[command(flatten)]
+        plain: Plain,
+    },
+    /// Give a tenant a new data key. What is stored stays readable.
+    Renew {
+        #[command(flatten)]
+        of: OfTenant,
+    },
+    /// Delete a tenant's keys: what is stored for it is never readable again.
+    Shred {
+        /// Whose keys: a UUID, or `default`.
+        #[arg(long)]
+        tenant: Tenant,
+        /// Really do it.
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        plain: Plain,
     },
 }
 

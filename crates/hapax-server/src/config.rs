@@ -1,18 +1,24 @@
 //! How the server is told to run: flag, else `HAPAX_…` variable, else file, else default.
 //! It reads the config file and the environment, and opens nothing else.
 
+pub(crate) mod proxy;
+mod routes;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use hapax_core::OnLost;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::exit::Usage;
 
+pub(crate) use routes::Profile;
+
 /// Every key of the config file. `hapax.default.toml` explains each of them.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     pub(crate) listen: String,
@@ -33,6 +39,12 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) access_log: bool,
+    pub(crate) otlp_endpoint: String,
+    pub(crate) profile: Profile,
+    pub(crate) strict_keys: bool,
+    /// As written; [`Config::routes`] reads them.
+    pub(crate) routes: Vec<Table>,
+    pub(crate) proxy: proxy::Proxy,
 }
 
 /// What SQLite promises about a power loss.
@@ -76,6 +88,11 @@ impl Default for Config {
             log: "info".to_owned(),
             log_format: LogFormat::Auto,
             access_log: true,
+            otlp_endpoint: String::new(),
+            profile: Profile::Thorbis,
+            strict_keys: false,
+            routes: Vec::new(),
+            proxy: proxy::Proxy::default(),
         }
     }
 }
@@ -116,6 +133,10 @@ impl Config {
             None => Table::new(),
         };
         for (key, default) in &Self::default().table()? {
+            if let Value::Table(defaults) = default {
+                proxy::layer(&mut table, defaults, &env)?;
+                continue;
+            }
             let name = variable(key);
             if let Some(text) = env(&name)? {
                 let value = typed(default, &text)
@@ -151,7 +172,10 @@ impl Config {
         at_least("connections_max", self.connections_max as u64, 1)?;
         at_least("header_timeout_ms", self.header_timeout_ms, 1)?;
         at_least("body_idle_timeout_ms", self.body_idle_timeout_ms, 1)?;
-        at_least("request_timeout_ms", self.request_timeout_ms, 1)
+        at_least("request_timeout_ms", self.request_timeout_ms, 1)?;
+        crate::otlp::check(&self.otlp_endpoint)?;
+        self.proxy.check()?;
+        self.routes(OnLost::Retry).map(drop)
     }
 
     pub(crate) fn shutdown(&self) -> Duration {
@@ -200,8 +224,11 @@ pub(crate) fn unknown_variables() -> Result<Vec<String>> {
     let is_known = |name: &str| {
         name == "HAPAX_CONFIG"
             || name == "HAPAX_TOKEN"
+            || name == "HAPAX_KEK"
+            || name == "HAPAX_KEK_PREVIOUS"
             || name.starts_with("HAPAX_TEST_")
             || known.keys().any(|key| variable(key) == name)
+            || proxy::is_variable(name)
     };
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     Ok(names
@@ -276,7 +303,9 @@ mod tests {
     #[test]
     fn every_key_of_the_default_file_is_explained_on_the_line_before_it() {
         let lines: Vec<&str> = DEFAULTS.lines().collect();
-        for key in Config::default().table().unwrap().keys() {
+        let keys = Config::default().table().unwrap();
+        let of_proxy = keys["proxy"].as_table().unwrap().keys();
+        for key in keys.keys().filter(|key| *key != "proxy").chain(of_proxy) {
             let at = lines
                 .iter()
                 .position(|line| line.starts_with(&format!("{key} = ")))

@@ -38,6 +38,15 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "hapax_build_info",
         "Always 1; its labels say which build this is."
     );
+    metrics::describe_counter!(
+        "hapax_otlp_dropped_total",
+        "Spans that were not sent: no room, or no collector."
+    );
+    metrics::describe_counter!(
+        "hapax_audit_dropped_total",
+        "Notes of the audit trail that were not written: no room, or a store that refuses them."
+    );
+    hapax::Observer::describe();
     metrics::gauge!("hapax_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     metrics::counter!("hapax_auth_failures_total").increment(0);
     Ok(handle)

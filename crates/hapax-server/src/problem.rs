@@ -2,7 +2,7 @@
 //! The envelope itself is the library's.
 
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, ALLOW, WWW_AUTHENTICATE};
+use axum::http::header::{ACCEPT, ALLOW, CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -114,6 +114,15 @@ pub(crate) fn schema(errors: &[(String, String)]) -> Problem {
         "the request does not have the form this route takes; see details.errors",
     )
     .with_detail("errors", list)
+}
+
+/// A request head that two servers could read in two ways. It ends the connection.
+pub(crate) fn ambiguous_framing(why: &str) -> Response {
+    let message = format!("{why}; say once, and clearly, how long the body is");
+    let problem = Problem::new(StatusCode::BAD_REQUEST, "ambiguous_framing", message)
+        .with_header(CONNECTION, HeaderValue::from_static("close"));
+    let response = problem.into_response(&TraceId::random(), &HeaderMap::new());
+    response.map(axum::body::Body::from)
 }
 
 /// The same words whether the credential is missing, wrong or revoked.

@@ -1,34 +1,58 @@
-//! The listener: connections in, requests to the router, within limits, until told to stop.
+//! The listener: connections in, requests to the service, within limits, until told to stop.
 //! It knows no route.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Version;
 use axum::http::header::EXPECT;
+use axum::response::Response;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
 use crate::body::{IdleBody, Leftover};
+use crate::busy::Busy;
 use crate::config::Config;
+use crate::framing::{Watch, Watched};
+use crate::problem;
 
 /// Who is at the other end of the connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Where a service leaves what shall become of its connection after an upgrade.
+#[derive(Clone)]
+pub(crate) struct Handover {
+    watch: Arc<Watch>,
+    tunnel: Arc<Mutex<Option<Tunnel>>>,
+}
+
+type Tunnel = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Handover {
+    /// Runs `tunnel` once HTTP has ended on this connection, until it ends or the server stops.
+    pub(crate) fn tunnel(&self, tunnel: impl Future<Output = ()> + Send + 'static) {
+        self.watch.open();
+        *self.locked() = Some(Box::pin(tunnel));
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Option<Tunnel>> {
+        self.tunnel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// What a connection is allowed.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +64,17 @@ struct Limits {
     discard_bytes_max: usize,
 }
 
-/// Serves `router` on `listener` until `stop` says so, then finishes what is in flight within
+/// Serves `service` on `listener` until `stop` says so, then finishes what is in flight within
 /// `config.shutdown_ms` and returns. Whatever is not done by then is cut off.
-pub(crate) async fn serve(
+pub(crate) async fn serve<S>(
     listener: TcpListener,
-    router: Router,
+    service: S,
     config: &Config,
     mut stop: watch::Receiver<bool>,
-) {
+) where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
     let limits = Limits {
         header_bytes_max: config.header_bytes_max,
         header_timeout: Duration::from_millis(config.header_timeout_ms),
@@ -69,9 +96,9 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let (router, stop) = (router.clone(), stop.clone());
+                let (service, stop) = (service.clone(), stop.clone());
                 connections.spawn(async move {
-                    connection(stream, Peer(peer), router, limits, stop).await;
+                    connection(stream, Peer(peer), service, limits, stop).await;
                     drop(permit);
                 });
             }
@@ -100,37 +127,71 @@ pub(crate) async fn serve(
 }
 
 /// Serves one connection to its end: the client's, an idle time-out, or the server's stop.
-async fn connection(
+async fn connection<S>(
     stream: TcpStream,
     peer: Peer,
-    router: Router,
+    service: S,
     limits: Limits,
     mut stop: watch::Receiver<bool>,
-) {
+) where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
     // Small answers must not wait for the next packet.
     let _ = stream.set_nodelay(true);
-    let busy = Arc::new(Busy::default());
-    let service = service_fn(|request: hyper::Request<Incoming>| {
-        let (mut router, guard) = (router.clone(), Busy::enter(&busy));
+    let (busy, watch) = (Arc::new(Busy::default()), Arc::new(Watch::default()));
+    let handover = Handover {
+        watch: Arc::clone(&watch),
+        tunnel: Arc::default(),
+    };
+    let requests = AtomicU64::new(0);
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+        let (mut service, guard) = (service.clone(), Busy::enter(&busy));
+        let refused = watch.refused(requests.fetch_add(1, Ordering::Relaxed));
+        request.extensions_mut().insert(handover.clone());
         async move {
+            if let Some(why) = refused {
+                return Ok(problem::ambiguous_framing(why));
+            }
             let (request, leftover) = received(request, peer, limits);
-            let response = router.call(request).await;
+            let response = service.call(request).await;
             if let Some(leftover) = leftover {
                 leftover.discard(limits.discard_bytes_max).await;
             }
-            drop(guard);
-            response as Result<_, Infallible>
+            response.map(|response| guard.sends(response))
         }
     });
     let builder = protocol(limits);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stream = Watched::new(stream, Arc::clone(&watch), limits.header_bytes_max);
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    until_end(served, &busy, limits, stop.clone()).await;
+    let tunnel = handover.locked().take();
+    if let Some(tunnel) = tunnel {
+        tokio::select! {
+            () = tunnel => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+}
+
+/// Serves until the client ends, is idle for too long, or the server stops.
+async fn until_end<S>(
+    served: auto::UpgradeableConnection<'_, TokioIo<Watched<TcpStream>>, S, TokioExecutor>,
+    busy: &Busy,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) where
+    S: hyper::service::Service<hyper::Request<Incoming>, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    let mut served = pin!(served);
     let stopped = async {
         let _ = stop.wait_for(|stop| *stop).await;
     };
     tokio::select! {
         ended = served.as_mut() => return log_end(ended),
         () = stopped => {}
-        () = busy.idle_for(limits.header_timeout) => {}
+        () = busy.idle_for(limits.header_timeout, limits.body_idle_timeout) => {}
     }
     served.as_mut().graceful_shutdown();
     // A client that does not read its answer is not waited for either.
@@ -180,40 +241,5 @@ fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     if let Err(error) = ended {
         // Clients go away all the time; that is no news.
         tracing::debug!(%error, "a connection ended early");
-    }
-}
-
-/// How many requests of a connection are in flight, so that one without any can be closed.
-#[derive(Debug, Default)]
-struct Busy {
-    requests: AtomicUsize,
-    changed: Notify,
-}
-
-struct Entered(Arc<Busy>);
-
-impl Busy {
-    fn enter(busy: &Arc<Self>) -> Entered {
-        busy.requests.fetch_add(1, Ordering::SeqCst);
-        busy.changed.notify_one();
-        Entered(Arc::clone(busy))
-    }
-
-    /// Waits until no request was in flight for `span`.
-    async fn idle_for(&self, span: Duration) {
-        loop {
-            let deadline = Instant::now() + span;
-            let waited = tokio::time::timeout_at(deadline, self.changed.notified()).await;
-            if waited.is_err() && self.requests.load(Ordering::SeqCst) == 0 {
-                return;
-            }
-        }
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::SeqCst);
-        self.0.changed.notify_one();
     }
 }

@@ -1,5 +1,6 @@
 //! Opens the store that the configuration names. What a store does is `hapax-store`'s business.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,16 +9,18 @@ use anyhow::{Context, Result};
 use hapax_core::{Durability, Ledger};
 use hapax_store::postgres::PgOptions;
 use hapax_store::sqlite::SqliteOptions;
+use hapax_store::vault::{MasterKey, TenantKeys, Vault};
 use hapax_store::{PgLedger, SqliteLedger, Tokens};
 
 use crate::config::{self, Config};
 use crate::exit::Usage;
 
-/// An open store: its ledger and its tokens.
+/// An open store: its ledger, its tokens and its tenants' keys.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) tokens: Arc<dyn Tokens>,
+    pub(crate) tenant_keys: Arc<dyn TenantKeys>,
 }
 
 impl Store {
@@ -27,9 +30,10 @@ impl Store {
     /// [`Usage`] when the URL names no store, [`hapax_core::Error`] when the store cannot be opened or used safely.
     pub(crate) async fn open(config: &Config) -> Result<Self> {
         let database = Database::of(config)?;
+        let vault = vault()?;
         match &database {
             Database::Sqlite(path) => {
-                let (path, options) = (path.clone(), sqlite_options(config));
+                let (path, options) = (path.clone(), sqlite_options(config, vault));
                 let opened =
                     tokio::task::spawn_blocking(move || SqliteLedger::open(&path, options)).await?;
                 Ok(Self::from(
@@ -37,7 +41,11 @@ impl Store {
                 ))
             }
             Database::Postgres(url) => {
-                let opened = PgLedger::open(url, PgOptions::default()).await;
+                let options = PgOptions {
+                    vault,
+                    ..PgOptions::default()
+                };
+                let opened = PgLedger::open(url, options).await;
                 Ok(Self::from(
                     opened.with_context(|| format!("opening {database}"))?,
                 ))
@@ -52,10 +60,11 @@ impl Store {
         }
     }
 
-    fn from<L: Ledger + Tokens>(ledger: L) -> Self {
+    fn from<L: Ledger + Tokens + TenantKeys>(ledger: L) -> Self {
         let ledger = Arc::new(ledger);
         Self {
             tokens: Arc::clone(&ledger) as Arc<dyn Tokens>,
+            tenant_keys: Arc::clone(&ledger) as Arc<dyn TenantKeys>,
             ledger,
         }
     }
@@ -79,13 +88,44 @@ pub(crate) async fn migrate(config: &Config) -> Result<Vec<&'static str>> {
     }
 }
 
-fn sqlite_options(config: &Config) -> SqliteOptions {
+/// The vault that HAPAX_KEK sets, if it does: bodies are then sealed. HAPAX_KEK_PREVIOUS lists master keys that may
+/// still unwrap. Neither is ever part of a [`Config`], which may be shown.
+fn vault() -> Result<Option<Arc<Vault>>> {
+    vault_of(|name| std::env::var_os(name))
+}
+
+fn vault_of(env: impl Fn(&str) -> Option<OsString>) -> Result<Option<Arc<Vault>>> {
+    // A key that is not text is refused like any other that is none; it is not repeated.
+    let text = |name| env(name).map(|value| value.into_string().unwrap_or_default());
+    let key = |name: &str, text: &str| {
+        MasterKey::parse(text).with_context(|| format!("{name} is not a master key"))
+    };
+    let previous = text("HAPAX_KEK_PREVIOUS").unwrap_or_default();
+    let previous: Vec<MasterKey> = previous
+        .split([',', ' ', '\n'])
+        .filter(|text| !text.is_empty())
+        .map(|text| key("HAPAX_KEK_PREVIOUS", text))
+        .collect::<Result<_>>()?;
+    match text("HAPAX_KEK") {
+        Some(current) => Ok(Some(Arc::new(Vault::new(
+            key("HAPAX_KEK", &current)?,
+            previous,
+        )))),
+        None if previous.is_empty() => Ok(None),
+        None => Err(Usage::error(
+            "HAPAX_KEK_PREVIOUS is set and HAPAX_KEK is not",
+        )),
+    }
+}
+
+fn sqlite_options(config: &Config, vault: Option<Arc<Vault>>) -> SqliteOptions {
     let durability = match config.durability {
         config::Durability::Full => Durability::Full,
         config::Durability::Relaxed => Durability::Relaxed,
     };
     SqliteOptions {
         durability,
+        vault,
         ..SqliteOptions::default()
     }
 }
@@ -179,6 +219,32 @@ mod tests {
         ));
         for wrong in ["mysql://h", "x.db", "sqlite:", "postgres:"] {
             assert!(database(wrong).unwrap_err().is::<Usage>(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_master_key_is_read_from_the_environment_and_a_wrong_one_is_not_repeated() {
+        let env = |kek: &'static str, previous: &'static str| {
+            vault_of(move |name| match name {
+                "HAPAX_KEK" => Some(kek).filter(|kek| *kek != "-").map(OsString::from),
+                _ => Some(previous.into()),
+            })
+        };
+        let (one, two) = (
+            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+            "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=",
+        );
+        assert!(env("-", "").unwrap().is_none());
+        assert!(env(one, "").unwrap().is_some());
+        assert!(env(two, one).unwrap().is_some());
+        assert!(env("-", one).unwrap_err().is::<Usage>());
+        for (kek, previous) in [("", ""), ("hunter2", ""), (one, "hunter2")] {
+            let why = env(kek, previous).unwrap_err();
+            let shown = crate::exit::describe(&why);
+            assert!(
+                shown.contains("HAPAX_KEK") && !shown.contains("hunter2"),
+                "{shown}"
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method};
@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use hapax::problem::{TraceId, X_TRACE_ID, accepts_problem_json};
 use hapax_core::Tenant;
 
+use crate::otlp::{self, Origin, Span};
 use crate::problem::{self, Refusal};
 use crate::serve::Peer;
 
@@ -54,7 +55,8 @@ pub(crate) async fn trace(
 
     let mut response = problem::rendered(response, &trace, as_rfc9457);
     if let Ok(value) = HeaderValue::from_str(trace.as_str()) {
-        response.headers_mut().insert(X_TRACE_ID, value);
+        // What a service behind us says of its own trace stays.
+        response.headers_mut().entry(X_TRACE_ID).or_insert(value);
     }
     seen.report(&response, &trace, started.elapsed(), limits.access_log);
     response
@@ -66,6 +68,8 @@ struct Seen {
     route: Option<MatchedPath>,
     path: String,
     peer: Option<Peer>,
+    /// Only looked at where spans are wanted.
+    origin: Option<Origin>,
 }
 
 impl Seen {
@@ -75,6 +79,7 @@ impl Seen {
             route: request.extensions().get::<MatchedPath>().cloned(),
             path: escaped(request.uri().path()),
             peer: request.extensions().get::<Peer>().copied(),
+            origin: otlp::is_on().then(|| Origin::of(request.headers())),
         }
     }
 
@@ -85,6 +90,17 @@ impl Seen {
             .map_or("none", MatchedPath::as_str)
             .to_owned();
         let status = response.status().as_u16();
+        if let Some(origin) = self.origin.clone() {
+            otlp::record(Span {
+                trace_id: trace.as_str().to_owned(),
+                origin,
+                method: self.method,
+                route: route.clone(),
+                status,
+                ended: SystemTime::now(),
+                took,
+            });
+        }
         metrics::histogram!("hapax_http_request_seconds", "method" => self.method, "route" => route.clone())
             .record(took.as_secs_f64());
         metrics::counter!(

@@ -12,6 +12,8 @@ const ZSTD_LEVEL: i32 = 1;
 
 const TAG_PLAIN: u8 = 0;
 const TAG_ZSTD: u8 = 1;
+/// What follows is sealed: the id of a tenant's key, a nonce, and one of the forms above as ciphertext.
+pub(crate) const TAG_SEALED: u8 = 2;
 
 /// The column value for `body`.
 pub(crate) fn pack(body: &[u8]) -> Vec<u8> {
@@ -32,10 +34,10 @@ pub(crate) fn pack(body: &[u8]) -> Vec<u8> {
 }
 
 /// The body behind a column value.
-pub(crate) fn unpack(column: Vec<u8>) -> Result<Bytes, Error> {
+pub(crate) fn unpack(column: &Bytes) -> Result<Bytes, Error> {
     let damaged = |why: &str| Error::new(Kind::Corrupt, "reading a stored body").because(why);
     match column.first() {
-        Some(&TAG_PLAIN) => Ok(Bytes::from(column).slice(1..)),
+        Some(&TAG_PLAIN) => Ok(column.slice(1..)),
         Some(&TAG_ZSTD) => {
             let (length, packed) = column[1..]
                 .split_at_checked(8)
@@ -100,7 +102,7 @@ mod tests {
             .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1])
             .collect();
         for body in [&b""[..], b"x", &[0, 255, 1], &[b'a'; 5000], &noise] {
-            assert_eq!(unpack(pack(body)).unwrap(), body);
+            assert_eq!(unpack(&pack(body).into()).unwrap(), body);
         }
         assert!(
             pack(&[b'a'; 5000]).len() < 200,
@@ -116,7 +118,7 @@ mod tests {
             vec![TAG_ZSTD, 1],
             vec![TAG_ZSTD, 255, 255, 255, 255, 255, 255, 255, 255, 1],
         ] {
-            assert_eq!(unpack(column).unwrap_err().kind(), Kind::Corrupt);
+            assert_eq!(unpack(&column.into()).unwrap_err().kind(), Kind::Corrupt);
         }
     }
 

@@ -13,6 +13,8 @@ pub mod postgres;
 pub mod sqlite;
 pub mod token;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod vault;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub mod within;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -1,12 +1,14 @@
 //! A ledger in memory, for tests and for trying things out. It keeps nothing when the process ends.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hapax_core::{
-    Answer, Durability, Error, Ledger, Move, Page, Record, RecordId, Request, Scan, State, Swap,
-    Sweep, Swept, Tenant, Time,
+    Action, Answer, Durability, Error, Ledger, Move, Note, NoteId, NotePage, NoteScan, Page,
+    Record, RecordId, Request, Scan, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use crate::clock::Clock;
@@ -19,9 +21,11 @@ use crate::clock::Clock;
 ///
 /// assert_eq!(MemoryLedger::new().durability(), Durability::Process);
 /// ```
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryLedger {
     rows: Mutex<BTreeMap<(Tenant, RecordId), Stored>>,
+    notes: Mutex<Trail>,
+    wakes: Mutex<Vec<Wake>>,
     purges: AtomicU64,
     clock: Clock,
 }
@@ -31,6 +35,27 @@ struct Stored {
     record: Record,
     /// When the swept record is forgotten.
     forget_at: Option<Time>,
+}
+
+/// The audit trail of every tenant, in the order it was written.
+#[derive(Debug, Default)]
+struct Trail {
+    notes: BTreeMap<(Tenant, Time, NoteId), Note>,
+    last: i64,
+}
+
+impl Trail {
+    fn add(&mut self, note: Note) {
+        self.last += 1;
+        self.notes
+            .insert((note.tenant, note.at, NoteId(self.last)), note);
+    }
+}
+
+impl fmt::Debug for MemoryLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLedger").finish_non_exhaustive()
+    }
 }
 
 impl MemoryLedger {
@@ -54,12 +79,20 @@ impl MemoryLedger {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn trail(&self) -> MutexGuard<'_, Trail> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn apply(&self, step: Move) -> Swap {
         let mut rows = self.rows();
         let at = (step.next.scope.tenant, step.next.id);
         let stored = rows.get(&at).map(|stored| &stored.record);
         if stored.map(|record| record.version) != step.expect {
             return Swap::Stale(stored.cloned().map(Box::new));
+        }
+        let ended = step.ends().then_some(step.next.id);
+        if let Some(note) = step.note {
+            self.trail().add(*note);
         }
         rows.insert(
             at,
@@ -71,13 +104,26 @@ impl MemoryLedger {
         if step.purges {
             self.purges.fetch_add(1, Ordering::SeqCst);
         }
+        drop(rows);
+        if let Some(id) = ended {
+            self.wake(id);
+        }
         Swap::Written
+    }
+
+    fn wake(&self, id: RecordId) {
+        let wakes = self.wakes.lock();
+        let wakes = wakes.unwrap_or_else(PoisonError::into_inner).clone();
+        for wake in wakes {
+            wake(id);
+        }
     }
 
     fn sweep_now(&self, sweep: Sweep, now: Time) -> Swept {
         let limit = sweep.limit.min(Sweep::LIMIT_MAX);
         let mut rows = self.rows();
         let mut swept = Swept::default();
+        let mut tenants: BTreeMap<Tenant, Swept> = BTreeMap::new();
         let due: Vec<_> = rows
             .iter()
             .filter(|(_, stored)| match stored.forget_at {
@@ -94,20 +140,57 @@ impl MemoryLedger {
             if stored.forget_at.is_some() {
                 rows.remove(&at);
                 swept.forgotten += 1;
+                tenants.entry(at.0).or_default().forgotten += 1;
                 continue;
             }
             let freed = stored.record.state == State::Free;
             stored.forget_at = Some(stored.record.expires_at.plus(sweep.grace));
             stored.record.version = stored.record.version.next();
             stored.record.request = Request::default();
+            stored.record.subject = None;
             if freed {
                 swept.retired += 1;
+                tenants.entry(at.0).or_default().retired += 1;
             } else {
                 stored.record.state = State::Expired;
                 swept.expired += 1;
+                tenants.entry(at.0).or_default().expired += 1;
             }
         }
+        let mut trail = self.trail();
+        for (tenant, swept) in tenants {
+            trail.add(cleanup(tenant, now, swept));
+        }
+        let kept_from = before(now, sweep.audit_keep);
+        let mut old: Vec<_> = trail.notes.keys().copied().collect();
+        old.retain(|(_, at, _)| *at <= kept_from);
+        old.sort_by_key(|(_, at, id)| (*at, *id));
+        old.truncate(limit);
+        for place in &old {
+            trail.notes.remove(place);
+        }
+        swept.notes = old.len();
         swept
+    }
+
+    fn note_page(&self, scan: &NoteScan) -> NotePage {
+        let limit = scan.limit.clamp(1, NoteScan::LIMIT_MAX);
+        let trail = self.trail();
+        let mut found = trail.notes.iter().rev().filter(|((tenant, at, id), note)| {
+            *tenant == scan.tenant
+                && scan.after.is_none_or(|after| (*at, *id) < after)
+                && scan.action.is_none_or(|action| action == note.action)
+                && scan.key_id.is_none_or(|id| Some(id) == note.key_id)
+        });
+        let page: Vec<_> = found.by_ref().take(limit).collect();
+        let next = match (found.next(), page.last()) {
+            (Some(_), Some(((_, at, id), _))) => Some((*at, *id)),
+            (_, _) => None,
+        };
+        NotePage {
+            notes: page.into_iter().map(|(_, note)| note.clone()).collect(),
+            next,
+        }
     }
 
     fn page(&self, scan: &Scan) -> Page {
@@ -122,6 +205,10 @@ impl MemoryLedger {
                 scan.space
                     .as_ref()
                     .is_none_or(|space| *space == record.scope.space)
+            })
+            .filter(|record| {
+                scan.subject
+                    .is_none_or(|subject| Some(subject) == record.subject)
             })
             .filter(|record| {
                 scan.state
@@ -181,9 +268,41 @@ impl Ledger for MemoryLedger {
         ready(())
     }
 
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, ()> {
+        let mut trail = self.trail();
+        for note in notes {
+            trail.add(note);
+        }
+        ready(())
+    }
+
+    fn notes(&self, scan: NoteScan) -> Answer<'_, NotePage> {
+        ready(self.note_page(&scan))
+    }
+
+    fn subscribe(&self, wake: Wake) {
+        let mut wakes = self.wakes.lock().unwrap_or_else(PoisonError::into_inner);
+        wakes.push(wake);
+    }
+
     fn purges(&self) -> Option<u64> {
         Some(self.purges.load(Ordering::SeqCst))
     }
+}
+
+/// What the audit trail says of a sweep that touched records of `tenant`.
+pub(crate) fn cleanup(tenant: Tenant, at: Time, swept: Swept) -> Note {
+    Note::new(tenant, at, Action::Cleanup).saying([
+        ("deleted_count", swept.expired.into()),
+        ("retired", swept.retired.into()),
+        ("forgotten", swept.forgotten.into()),
+    ])
+}
+
+/// The time `span` before `now`.
+pub(crate) fn before(now: Time, span: Duration) -> Time {
+    let span_ms = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    Time::from_ms(now.as_ms().saturating_sub(span_ms))
 }
 
 fn ready<'a, T: Send + 'a>(value: T) -> Answer<'a, T> {

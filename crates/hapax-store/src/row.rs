@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hapax_core::{
     Body, Doubt, Epoch, Error, Fingerprint, Key, Kind, OnLost, Outcome, Owner, Principal, Record,
-    RecordId, Request, Scope, State, Tenant, Time, Version, record::Hold,
+    RecordId, Request, Scope, State, Subject, Tenant, Time, Version, record::Hold,
 };
 use uuid::Uuid;
 
-use crate::codec;
+use crate::vault::{Ring, Seal};
 
 /// The columns of `idempotency_keys`. Times are UTC milliseconds here; a store may keep them otherwise.
 #[derive(Debug)]
@@ -40,27 +40,42 @@ pub(crate) struct Row {
     pub(crate) created_at: i64,
     pub(crate) expires_at: i64,
     pub(crate) completed_at: Option<i64>,
+    pub(crate) subject: Option<Vec<u8>>,
 }
 
-impl From<&Record> for Row {
-    fn from(record: &Record) -> Self {
+impl Row {
+    /// The columns of `record`, sealed if there are keys for it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of(record: &Record, ring: Option<&Ring>) -> Result<Self, Error> {
+        let (tenant_id, id) = (record.scope.tenant.as_uuid(), record.id.as_uuid());
+        let seal = Seal::new(ring, tenant_id, id);
+        let request = &record.request;
+        let (fingerprint, content_hash) = seal.asked(&record.fingerprint, &request.content_hash)?;
         let hold = record.hold();
         let settled = match &record.state {
             State::Settled { outcome, at } => Some((outcome, *at)),
-            State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => None,
+            State::Held(_)
+            | State::InDoubt { .. }
+            | State::Free
+            | State::Expired
+            | State::Erased => None,
         };
         let doubt = match &record.state {
             State::InDoubt { reason, .. } => Some(reason.as_str().to_owned()),
-            State::Held(_) | State::Settled { .. } | State::Free | State::Expired => None,
+            State::Held(_)
+            | State::Settled { .. }
+            | State::Free
+            | State::Expired
+            | State::Erased => None,
         };
-        Self {
-            id: record.id.as_uuid(),
-            tenant_id: record.scope.tenant.as_uuid(),
+        Ok(Self {
+            id,
+            tenant_id,
             route_pattern: record.scope.space.as_str().to_owned(),
             idempotency_key: record.key.as_str().to_owned(),
             version: record.version.0,
             state: record.state.as_str().to_owned(),
-            fingerprint: record.fingerprint.as_bytes().to_vec(),
+            fingerprint,
             principal: record
                 .principal
                 .map(|principal| principal.as_bytes().to_vec()),
@@ -70,27 +85,36 @@ impl From<&Record> for Row {
             lease_owner: hold.map(|hold| Uuid::from_u128(hold.owner.as_u128())),
             lease_until: hold.map(|hold| hold.until.as_ms()),
             doubt,
-            content_hash: record.request.content_hash.clone(),
+            content_hash,
             request_method: record.request.method.clone(),
-            request_path: record.request.path.clone(),
+            request_path: seal.text("request_path", &request.path)?,
             request_content_type: record.request.content_type.clone(),
-            request_body: record.request.body.as_ref().map(|body| codec::pack(body)),
+            request_body: request
+                .body
+                .as_ref()
+                .map(|body| seal.body("request_body", body))
+                .transpose()?,
             response_status_code: settled.map(|(outcome, _)| i32::from(outcome.status)),
-            response_headers: settled.map(|(outcome, _)| codec::pack_headers(&outcome.headers)),
+            response_headers: settled
+                .map(|(outcome, _)| seal.headers(&outcome.headers))
+                .transpose()?,
             response_body: settled
-                .and_then(|(outcome, _)| outcome.whole().map(|body| codec::pack(body))),
+                .and_then(|(outcome, _)| outcome.whole())
+                .map(|body| seal.body("response_body", body))
+                .transpose()?,
             created_at: record.created_at.as_ms(),
             expires_at: record.expires_at.as_ms(),
             completed_at: settled.map(|(_, at)| at.as_ms()),
-        }
+            subject: record.subject.map(|subject| subject.as_bytes().to_vec()),
+        })
     }
-}
 
-impl TryFrom<Row> for Record {
-    type Error = Error;
-
-    fn try_from(mut row: Row) -> Result<Self, Error> {
-        let state = state(&mut row)?;
+    /// The record in these columns. What is sealed is opened with `ring`, and only by the right one.
+    pub(crate) fn open(self, ring: Option<&Ring>) -> Result<Record, Error> {
+        let mut row = self;
+        let seal = Seal::new(ring, row.tenant_id, row.id);
+        let state = state(&mut row, seal)?;
+        let (fingerprint, content_hash) = seal.open_asked(row.fingerprint, row.content_hash)?;
         let scope =
             Scope::new(Tenant::from_uuid(row.tenant_id), &row.route_pattern).map_err(damaged)?;
         let key = Key::new(&row.idempotency_key).map_err(damaged)?;
@@ -104,20 +128,28 @@ impl TryFrom<Row> for Record {
             scope,
             key,
             version: Version(row.version),
-            fingerprint: Fingerprint::from_bytes(hash("fingerprint", row.fingerprint)?),
+            fingerprint: Fingerprint::from_bytes(hash("fingerprint", fingerprint)?),
             principal: row
                 .principal
                 .map(|bytes| hash("principal", bytes))
                 .transpose()?
                 .map(Principal::from_bytes),
+            subject: row
+                .subject
+                .map(|bytes| hash("subject", bytes))
+                .transpose()?
+                .map(Subject::from_bytes),
             on_lost,
             lease: Duration::from_millis(u64::try_from(row.lease_ms).unwrap_or(0)),
             request: Request {
                 method: row.request_method,
-                path: row.request_path,
+                path: seal.open_text("request_path", row.request_path)?,
                 content_type: row.request_content_type,
-                content_hash: row.content_hash,
-                body: row.request_body.map(codec::unpack).transpose()?,
+                content_hash,
+                body: row
+                    .request_body
+                    .map(|body| seal.open_body("request_body", body))
+                    .transpose()?,
             },
             created_at: Time::from_ms(row.created_at),
             expires_at: Time::from_ms(row.expires_at),
@@ -126,7 +158,7 @@ impl TryFrom<Row> for Record {
     }
 }
 
-fn state(row: &mut Row) -> Result<State, Error> {
+fn state(row: &mut Row, seal: Seal<'_>) -> Result<State, Error> {
     match row.state.as_str() {
         "held" => Ok(State::Held(hold(row)?)),
         "in_doubt" => {
@@ -149,9 +181,9 @@ fn state(row: &mut Row) -> Result<State, Error> {
             let headers = row
                 .response_headers
                 .as_deref()
-                .map_or(Ok(Vec::new()), codec::unpack_headers)?;
-            let body = match row.response_body.take().map(codec::unpack).transpose()? {
-                Some(bytes) => Body::Whole(bytes),
+                .map_or(Ok(Vec::new()), |headers| seal.open_headers(headers))?;
+            let body = match row.response_body.take() {
+                Some(body) => Body::Whole(seal.open_body("response_body", body)?),
                 None => Body::Omitted,
             };
             let at = row
@@ -168,6 +200,7 @@ fn state(row: &mut Row) -> Result<State, Error> {
         }
         "free" => Ok(State::Free),
         "expired" => Ok(State::Expired),
+        "erased" => Ok(State::Erased),
         other => Err(unknown("state", other)),
     }
 }

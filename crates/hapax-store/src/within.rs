@@ -19,6 +19,8 @@ pub enum Claimed {
     Conflict(Box<Record>),
     /// It may have happened. Nobody may run it again without a person.
     Lost(Doubt),
+    /// It was used, and what was stored under it is erased.
+    Erased,
 }
 
 /// What a settle within a transaction gets.

@@ -13,12 +13,14 @@ pub mod client;
 pub mod engine;
 #[cfg(feature = "layer")]
 pub mod layer;
+pub mod observe;
 #[cfg(any(feature = "layer", feature = "client"))]
 pub mod problem;
 
-pub use engine::{Claimed, Engine, Once, Settled};
+pub use engine::{Claimed, Engine, Once, Ruled, Settled};
 #[cfg(feature = "layer")]
 pub use layer::IdempotencyLayer;
+pub use observe::Observer;
 
 /// The words and the rule: [`hapax_core`].
 pub use hapax_core as core;

@@ -1,6 +1,7 @@
 //! A checked JSON document that writes its hcj-1 form, whole or in part. It borrows the text
 //! and never changes it; what it keeps beside the text is an index of offsets.
 
+use super::DEPTH_MAX;
 use super::index::Index;
 use super::path::{InvalidPath, Path};
 use super::reject::Reject;
@@ -103,10 +104,15 @@ impl<'a> Document<'a> {
     /// The first rule broken, and where: encoding, grammar, a key twice in one object, a lone
     /// surrogate, a number beyond a double, or nesting beyond [`DEPTH_MAX`](super::DEPTH_MAX).
     pub fn parse(input: &'a [u8]) -> Result<Self, Reject> {
+        Self::parse_to_depth(input, DEPTH_MAX)
+    }
+
+    /// Like [`parse`](Self::parse), with another limit to the nesting.
+    pub(super) fn parse_to_depth(input: &'a [u8], depth_max: usize) -> Result<Self, Reject> {
         let text = scan::utf8(input)?;
         Ok(Self {
             text,
-            index: Index::build(text, false)?,
+            index: Index::build(text, false, depth_max)?,
         })
     }
 
@@ -115,7 +121,7 @@ impl<'a> Document<'a> {
         let text = scan::utf8(input)?;
         Ok(Self {
             text,
-            index: Index::build(text, true)?,
+            index: Index::build(text, true, DEPTH_MAX)?,
         })
     }
 

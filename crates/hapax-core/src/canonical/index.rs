@@ -6,7 +6,6 @@
 
 use std::cmp::Ordering;
 
-use super::DEPTH_MAX;
 use super::reject::{Reason, Reject};
 use super::scan::{self, Unit, byte};
 use super::{number, order};
@@ -53,11 +52,12 @@ pub(super) struct Index {
 impl Index {
     /// Checks `text` and indexes it. With `keep_all`, clean containers keep their insides
     /// too: the diff walks them.
-    pub(super) fn build(text: &str, keep_all: bool) -> Result<Self, Reject> {
+    pub(super) fn build(text: &str, keep_all: bool, depth_max: usize) -> Result<Self, Reject> {
         let mut pass = Pass {
             text,
             bytes: text.as_bytes(),
             keep_all,
+            depth_max,
             clean: true,
             containers: Vec::new(),
             members: Vec::new(),
@@ -92,6 +92,7 @@ struct Pass<'a> {
     text: &'a str,
     bytes: &'a [u8],
     keep_all: bool,
+    depth_max: usize,
     /// Whether everything since the innermost open bracket is in hcj-1 form.
     clean: bool,
     containers: Vec<Container>,
@@ -204,7 +205,7 @@ impl Pass<'_> {
 
     /// Returns whether the surroundings were clean so far.
     fn open(&mut self, at: usize, depth: usize) -> Result<bool, Reject> {
-        if depth == DEPTH_MAX {
+        if depth == self.depth_max {
             return Err(Reject::new(Reason::TooDeep, at));
         }
         self.containers.push(Container {

@@ -117,3 +117,21 @@ pub fn hash(input: &[u8], profile: Profile) -> Result<String, Reject> {
 pub fn check(input: &[u8]) -> Result<(), Reject> {
     Document::parse(input).map(drop)
 }
+
+/// Like [`check`], with another limit to the nesting: a document that carries a payload of
+/// [`DEPTH_MAX`] is itself deeper than that.
+///
+/// # Errors
+/// Those of [`check`]. `depth_max` is not itself checked: the pass recurses once per container.
+///
+/// ```
+/// use hapax_core::canonical::{DEPTH_MAX, Reason, check_with_depth};
+///
+/// let payload = "[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX);
+/// let wrapped = format!(r#"{{"body":{payload}}}"#);
+/// assert!(check_with_depth(wrapped.as_bytes(), DEPTH_MAX + 1).is_ok());
+/// assert_eq!(check_with_depth(wrapped.as_bytes(), DEPTH_MAX).unwrap_err().reason, Reason::TooDeep);
+/// ```
+pub fn check_with_depth(input: &[u8], depth_max: usize) -> Result<(), Reject> {
+    Document::parse_to_depth(input, depth_max).map(drop)
+}

@@ -8,7 +8,7 @@ use crate::canonical::{Document, Node, Path, Routes, descend, is_plain, quoted};
 /// The path of the document itself.
 pub(super) const BODY: &str = "body";
 
-const MASK: &str = "***";
+pub(super) const MASK: &str = "***";
 
 /// A member whose lower-case name contains one of these is masked.
 const TELLING: [&str; 15] = [

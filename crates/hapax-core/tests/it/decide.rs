@@ -55,6 +55,7 @@ fn word(verdict: &Verdict<'_>) -> &'static str {
         Verdict::Lost(Doubt::RunnerDied) => "lost: runner died",
         Verdict::Lost(Doubt::OutcomeUnknown) => "lost: outcome unknown",
         Verdict::Lost(Doubt::ResponseNotStored) => "lost: response not stored",
+        Verdict::Erased => "erased",
     }
 }
 
@@ -72,9 +73,12 @@ fn every_state_answers_every_claim_as_the_table_says() {
     };
     let unknown_retry = retry.doubted(Doubt::OutcomeUnknown);
     let unknown_hold = hold.doubted(Doubt::OutcomeUnknown);
+    let erased = settled.erased(at(2));
+    let erased_held = held(OnLost::Hold).erased(at(2));
+    let erased_late = unknown_hold.erased(at(60_000));
 
     // state, seconds, the same request, another request
-    let table: [(&str, &Record, u64, &str, &str); 20] = [
+    let table: [(&str, &Record, u64, &str, &str); 26] = [
         ("held, live", &retry, 10, "busy", "conflict"),
         (
             "held, to the end of its lease",
@@ -172,6 +176,30 @@ fn every_state_answers_every_claim_as_the_table_says() {
             60_000,
             "lost: outcome unknown",
             "conflict",
+        ),
+        ("erased", &erased, 10, "erased", "erased"),
+        ("erased, to the end", &erased, 599, "erased", "erased"),
+        (
+            "erased, over",
+            &erased,
+            600,
+            "grant expired",
+            "grant expired",
+        ),
+        ("erased while held", &erased_held, 31, "erased", "erased"),
+        (
+            "erased in doubt, long after its time",
+            &erased_late,
+            60_599,
+            "erased",
+            "erased",
+        ),
+        (
+            "erased in doubt, over",
+            &erased_late,
+            60_600,
+            "grant expired",
+            "grant expired",
         ),
     ];
     for (state, record, seconds, same, other) in table {
@@ -278,6 +306,7 @@ enum Step {
     Settle { holder: usize },
     Release { holder: usize },
     Renew { holder: usize },
+    Erase,
     Pass { seconds: u64 },
 }
 
@@ -287,6 +316,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0usize..6).prop_map(|holder| Step::Settle { holder }),
         1 => (0usize..6).prop_map(|holder| Step::Release { holder }),
         1 => (0usize..6).prop_map(|holder| Step::Renew { holder }),
+        1 => Just(Step::Erase),
         2 => (1u64..400).prop_map(|seconds| Step::Pass { seconds }),
     ];
     prop::collection::vec(step, 1..60)
@@ -306,6 +336,10 @@ proptest! {
             let now = at(seconds);
             match step {
                 Step::Pass { seconds: more } => seconds += more,
+                Step::Erase => stored = stored.map(|record| match record.state {
+                    State::Free | State::Expired => record,
+                    _ => record.erased(now),
+                }),
                 Step::Claim { asked } => {
                     let claim = claim(owner as u128 + 10, &[asked], on_lost);
                     let verdict = decide(stored.as_ref(), &claim, now);
@@ -315,8 +349,9 @@ proptest! {
                                 prop_assert!(grant.next.version > seen.version);
                                 let live = matches!(&seen.state, State::Held(hold) if hold.until > now);
                                 prop_assert!(!live, "a live lease is never taken over");
-                                let answers = matches!(seen.state, State::Settled { .. }) && seen.expires_at > now;
-                                prop_assert!(!answers, "a settled key is never run again in its life");
+                                let done = matches!(seen.state, State::Settled { .. } | State::Erased);
+                                let answers = done && seen.expires_at > now;
+                                prop_assert!(!answers, "a settled or erased key is never run again in its life");
                                 if !matches!(seen.state, State::Held(_)) { runs_since_release = 0; }
                             }
                             runs_since_release += 1;
@@ -330,6 +365,9 @@ proptest! {
                         Verdict::Conflict(record) => prop_assert!(record.fingerprint != claim.fingerprint),
                         Verdict::Busy(until) => prop_assert!(until > now),
                         Verdict::Lost(_) => prop_assert!(on_hold),
+                        Verdict::Erased => {
+                            prop_assert!(stored.as_ref().is_some_and(|seen| seen.state == State::Erased));
+                        }
                     }
                 }
                 Step::Settle { holder } | Step::Release { holder } | Step::Renew { holder } => {
@@ -342,7 +380,7 @@ proptest! {
                             lease.settled(Outcome::text(status, "ok"), now)
                         }
                         Step::Release { .. } => lease.freed(now),
-                        Step::Renew { .. } | Step::Claim { .. } | Step::Pass { .. } => lease.renewed(now),
+                        Step::Renew { .. } | Step::Claim { .. } | Step::Erase | Step::Pass { .. } => lease.renewed(now),
                     };
                     if current {
                         if matches!(step, Step::Renew { .. }) { leases[holder] = next.clone(); }

@@ -8,4 +8,5 @@
 mod canonical;
 mod decide;
 mod diff;
+mod overrule;
 mod tidy;

@@ -1,27 +1,27 @@
-//! The remote side of the engine, for any language: claim a key, then complete, renew or release it.
+//! The remote side of a claim, for any language: what a key gets, as an action for the caller.
 //! The rules are the engine's; this only reads and writes JSON.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::{Extension, Json as Answer};
-use hapax::layer::{Asked, IDEMPOTENCY_KEY, Route, conflict_details, parse_key, route_pattern};
-use hapax::problem::Problem;
-use hapax::{Claimed, Settled};
-use hapax_core::{
-    Cause, Claim, Epoch, Key, Lease, Outcome, Owner, Scope, State as Stored, Tenant, Version,
+use hapax::Claimed;
+use hapax::layer::{
+    Asked, IDEMPOTENCY_KEY, Route, conflict_details, key_required, parse_key, route_pattern,
 };
-use serde::Deserialize;
+use hapax::problem::Problem;
+use hapax_core::{Cause, Claim, Key, Scope, Tenant};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
 use super::App;
-use super::keys::Id;
-use super::payload::{Payload, invalid, shown};
-use crate::body::Json;
+use super::end::token_of;
+use super::payload::{Payload, invalid};
+use super::shown::Shown;
+use crate::body::Wrapped;
 use crate::problem::{self, Refusal};
 
 /// A claim on a key, for a request that the caller is about to serve.
@@ -39,7 +39,8 @@ pub(super) struct ClaimBody {
 }
 
 impl ClaimBody {
-    fn claim(self, tenant: Tenant) -> Result<Claim, Problem> {
+    /// The claim, and the route it is made under.
+    fn claim(self, app: &App, tenant: Tenant) -> Result<(Claim, Route), Problem> {
         let method: Method = self
             .method
             .parse()
@@ -58,220 +59,139 @@ impl ClaimBody {
                 .map_err(|_| invalid("content_type", "is not a media type"))?;
             headers.insert(CONTENT_TYPE, value);
         }
-        let mut route = Route::default();
+        let scope = Scope {
+            tenant,
+            space: route_pattern(&method, uri.path()),
+        };
+        let mut route = app.route(&scope.space).clone();
+        if payload.bytes.len() > route.max_body_bytes {
+            let most = route.max_body_bytes;
+            return Err(problem::too_large(format!(
+                "{} takes a body of at most {most} bytes under a key",
+                scope.space
+            )));
+        }
         if let Some(seconds) = self.ttl_seconds {
             route.policy.ttl = Duration::from_secs(seconds);
         }
         if let Some(seconds) = self.lease_seconds {
             route.policy.lease = Duration::from_secs(seconds);
         }
-        let scope = Scope {
-            tenant,
-            space: route_pattern(&method, uri.path()),
+        let refused = |problem: Problem| {
+            app.observer.key_refused(tenant, &scope.space);
+            problem
         };
         let asked = Asked::new(&method, &uri, &headers, payload.bytes, &route.selection);
         let key = match self.key {
-            Some(text) => read_key(&text)?,
+            Some(text) => read_key(&text).map_err(refused)?,
+            // Who claims without a key asks for a derived one, unless the route forbids it.
+            None if route.required && !route.derive => {
+                return Err(refused(key_required(scope.space.as_str())));
+            }
             None => asked.derived_key(tenant, &scope.space),
         };
-        Ok(asked.claim(scope, key, None, &route))
+        Ok((asked.claim(scope, key, None, &route), route))
     }
+}
+
+/// What a claim gets.
+#[derive(Serialize)]
+pub(super) struct Claiming {
+    action: &'static str,
+    id: String,
+    key: String,
+    route_pattern: String,
+    expires_at: Option<String>,
+    expired: bool,
+    lost: bool,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// What only some of the actions say.
+#[derive(Serialize, Default)]
+struct More {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_seconds_left: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
 }
 
 /// What the claim gets, as an `action` for the caller.
 pub(super) async fn claim(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-    Json(body): Json<ClaimBody>,
-) -> Result<Answer<Value>, Refusal> {
-    let claim = body.claim(tenant)?;
-    let mut answer = Map::new();
-    answer.insert("id".to_owned(), claim.id().to_string().into());
-    answer.insert("key".to_owned(), claim.key.as_str().into());
-    answer.insert(
-        "route_pattern".to_owned(),
-        claim.scope.space.as_str().into(),
-    );
-    answer.insert("expired".to_owned(), false.into());
-    answer.insert("lost".to_owned(), false.into());
-    let mut put = |name: &str, value: Value| answer.insert(name.to_owned(), value);
-    match app.engine.claim(claim.clone()).await? {
+    Wrapped(body): Wrapped<ClaimBody>,
+) -> Result<Answer<Claiming>, Refusal> {
+    let (claim, route) = body.claim(&app, tenant)?;
+    let claimed = app.observer.claim(&app.engine, claim.clone()).await?;
+    let mut answer = Claiming {
+        action: "process",
+        id: claim.id().to_string(),
+        key: claim.key.to_string(),
+        route_pattern: claim.scope.space.to_string(),
+        expires_at: None,
+        expired: false,
+        lost: false,
+        more: More::default(),
+    };
+    let more = &mut answer.more;
+    match claimed {
         Claimed::Granted(lease, cause) => {
-            put("action", "process".into());
-            put("token", token_of(&lease).into());
-            put("expired", (cause == Cause::Expired).into());
-            put("lost", (cause == Cause::Lost).into());
-            put("expires_at", lease.record().expires_at.to_string().into());
-            put("lease_expires_at", lease.until().to_string().into());
+            more.token = Some(token_of(&lease));
+            more.lease_expires_at = Some(lease.until().to_string());
+            answer.expired = cause == Cause::Expired;
+            answer.lost = cause == Cause::Lost;
+            answer.expires_at = Some(lease.record().expires_at.to_string());
         }
         Claimed::Replay(receipt) => {
-            put("action", "replay".into());
-            put("response", shown(&receipt.outcome));
-            put("settled_at", receipt.settled_at.to_string().into());
-            put("expires_at", receipt.expires_at.to_string().into());
+            answer.action = "replay";
+            more.response = Some(Shown::whole(&receipt.outcome));
+            more.settled_at = Some(receipt.settled_at.to_string());
+            answer.expires_at = Some(receipt.expires_at.to_string());
         }
         Claimed::Busy(after) => {
-            put("action", "in_progress".into());
+            answer.action = "in_progress";
             // The answer may come any moment; the lease's end is only the latest time.
-            put("retry_after", 1.into());
-            put("lease_seconds_left", after.as_secs().into());
-            put("expires_at", expires_at(&app, &claim).await?);
+            more.retry_after = Some(1);
+            more.lease_seconds_left = Some(after.as_secs());
+            answer.expires_at = expires_at(&app, &claim).await?;
         }
         Claimed::Conflict(record) => {
-            put("action", "conflict".into());
-            put("expires_at", record.expires_at.to_string().into());
-            put(
-                "conflict",
-                conflict_details(
-                    &record,
-                    &claim,
-                    &Route::default(),
-                    app.engine.ledger().now(),
-                ),
-            );
+            answer.action = "conflict";
+            answer.expires_at = Some(record.expires_at.to_string());
+            let now = app.engine.ledger().now();
+            more.conflict = Some(conflict_details(&record, &claim, &route, now));
+        }
+        Claimed::Erased => {
+            answer.action = "erased";
+            answer.expires_at = expires_at(&app, &claim).await?;
         }
         Claimed::Lost(doubt) => {
-            put("action", "in_doubt".into());
-            put("reason", doubt.as_str().into());
-            put("expires_at", expires_at(&app, &claim).await?);
+            answer.action = "in_doubt";
+            more.reason = Some(doubt.as_str());
+            answer.expires_at = expires_at(&app, &claim).await?;
         }
     }
-    Ok(Answer(answer.into()))
+    Ok(Answer(answer))
 }
 
 /// Until when the record answers for its key, if it is still there.
-async fn expires_at(app: &App, claim: &Claim) -> Result<Value, Refusal> {
+async fn expires_at(app: &App, claim: &Claim) -> Result<Option<String>, Refusal> {
     let record = app.engine.find(&claim.scope, &claim.key).await?;
-    Ok(record.map(|record| record.expires_at.to_string()).into())
-}
-
-/// The end of a claim.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CompleteBody {
-    token: String,
-    status: u16,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    body: Option<Box<RawValue>>,
-    body_base64: Option<String>,
-}
-
-/// Records the outcome, once. Sent again with the same outcome it answers the same.
-pub(super) async fn complete(
-    State(app): State<App>,
-    Extension(tenant): Extension<Tenant>,
-    id: Id,
-    Json(body): Json<CompleteBody>,
-) -> Result<Answer<Value>, Refusal> {
-    let payload = Payload::of(body.body.as_deref(), body.body_base64.as_deref())?;
-    let outcome = payload.outcome(body.status, &body.headers)?;
-    let lease = match held(&app, tenant, id, &body.token).await? {
-        Held::Yes(lease) => *lease,
-        Held::Settled(recorded) if *recorded == outcome => {
-            return Ok(completed(id, "settled", true));
-        }
-        Held::Settled(_) | Held::No => return Err(lease_lost().into()),
-    };
-    if is_released_by(outcome.status) {
-        let released = app.engine.release(lease).await?;
-        return if released {
-            Ok(completed(id, "released", false))
-        } else {
-            Err(lease_lost().into())
-        };
-    }
-    match app.engine.settle(lease, outcome).await? {
-        Settled::Recorded(_) => Ok(completed(id, "settled", false)),
-        Settled::Lost(_) => Err(lease_lost().into()),
-    }
-}
-
-fn completed(id: Id, state: &str, replayed: bool) -> Answer<Value> {
-    Answer(json!({"id": id.0.to_string(), "state": state, "replayed": replayed}))
-}
-
-/// Whether an answer with this status gives the key back instead of being recorded: it says "try again".
-fn is_released_by(status: u16) -> bool {
-    status >= 500 || matches!(status, 408 | 425 | 429)
-}
-
-/// The holder's token.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TokenBody {
-    token: String,
-}
-
-/// Extends the lease.
-pub(super) async fn renew(
-    State(app): State<App>,
-    Extension(tenant): Extension<Tenant>,
-    id: Id,
-    Json(body): Json<TokenBody>,
-) -> Result<Answer<Value>, Refusal> {
-    let Held::Yes(mut lease) = held(&app, tenant, id, &body.token).await? else {
-        return Err(lease_lost().into());
-    };
-    if !app.engine.renew(&mut lease).await? {
-        return Err(lease_lost().into());
-    }
-    let until = lease.until().to_string();
-    Ok(Answer(
-        json!({"id": id.0.to_string(), "token": token_of(&lease), "lease_expires_at": until}),
-    ))
-}
-
-/// Gives the key back, so that the next claim runs as new.
-pub(super) async fn release(
-    State(app): State<App>,
-    Extension(tenant): Extension<Tenant>,
-    id: Id,
-    Json(body): Json<TokenBody>,
-) -> Result<Answer<Value>, Refusal> {
-    let Held::Yes(lease) = held(&app, tenant, id, &body.token).await? else {
-        return Err(lease_lost().into());
-    };
-    if app.engine.release(*lease).await? {
-        Ok(completed(id, "released", false))
-    } else {
-        Err(lease_lost().into())
-    }
-}
-
-/// Whether a token still holds its key.
-enum Held {
-    Yes(Box<Lease>),
-    /// No: the outcome is recorded.
-    Settled(std::sync::Arc<Outcome>),
-    No,
-}
-
-async fn held(app: &App, tenant: Tenant, id: Id, token: &str) -> Result<Held, Refusal> {
-    let found = app.engine.ledger().find(tenant, id.0).await?;
-    let Some(record) = found.filter(super::keys::exists) else {
-        return Err(problem::not_found().into());
-    };
-    let Some((epoch, owner)) = read_token(token) else {
-        return Ok(Held::No);
-    };
-    if let Stored::Settled { outcome, .. } = &record.state {
-        return Ok(Held::Settled(outcome.clone()));
-    }
-    Ok(Lease::of(record, epoch, owner).map_or(Held::No, |lease| Held::Yes(Box::new(lease))))
-}
-
-/// The lease as the caller carries it: the fence and the attempt.
-fn token_of(lease: &Lease) -> String {
-    format!("{}-{:032x}", lease.epoch().0.0, lease.owner().as_u128())
-}
-
-fn read_token(text: &str) -> Option<(Epoch, Owner)> {
-    let (epoch, owner) = text.split_once('-')?;
-    let owner = (owner.len() == 32)
-        .then(|| u128::from_str_radix(owner, 16).ok())
-        .flatten()?;
-    Some((Epoch(Version(epoch.parse().ok()?)), Owner::from_u128(owner)))
+    Ok(record.map(|record| record.expires_at.to_string()))
 }
 
 /// A key as the header may carry it: bare, or a quoted string. Both are the same key.
@@ -283,48 +203,4 @@ fn read_key(text: &str) -> Result<Key, Problem> {
     let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value)]);
     let key = parse_key(&headers).map_err(|why| invalid(&why.to_string()))?;
     key.ok_or_else(|| invalid("key is empty"))
-}
-
-fn lease_lost() -> Problem {
-    Problem::new(
-        StatusCode::CONFLICT,
-        "lease_lost",
-        "this token no longer holds the key; do not act on it, claim the key again to see what became of it",
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_reads_back_and_nothing_else_does() {
-        let (epoch, owner) = (Epoch(Version(1_760_000_000_000_000)), Owner::from_u128(7));
-        let text = format!("{}-{:032x}", epoch.0.0, owner.as_u128());
-        assert!(read_token(&text) == Some((epoch, owner)));
-        for wrong in [
-            "",
-            "-",
-            "1-",
-            "x-00000000000000000000000000000007",
-            "1-7",
-            &format!("{text}0"),
-        ] {
-            assert!(read_token(wrong).is_none(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_says_try_again_is_not_recorded() {
-        assert!(
-            [500, 503, 599, 408, 425, 429]
-                .into_iter()
-                .all(is_released_by)
-        );
-        assert!(
-            ![200, 201, 302, 400, 404, 409, 422]
-                .into_iter()
-                .any(is_released_by)
-        );
-    }
 }

@@ -17,9 +17,13 @@ macro_rules! pages {
 
 /// Every error code with its page.
 static PAGES: &[(&str, &str)] = pages![
+    "ambiguous_framing",
     "bad_json",
+    "bad_target",
     "body_unreadable",
     "downstream_failed",
+    "erased",
+    "downstream_timeout",
     "forbidden",
     "hash_collision",
     "HX001",
@@ -47,6 +51,7 @@ static PAGES: &[(&str, &str)] = pages![
     "shutting_down",
     "state_transition_denied",
     "store_unavailable",
+    "tenant_required",
     "unauthorized",
     "unknown_policy",
     "unsupported_media_type",

@@ -3,13 +3,18 @@
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
+use hapax::layer::Route;
+use hapax_core::canonical;
 use hapax_core::{Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
-use serde::Deserialize;
+use hapax_store::Role;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::App;
-use super::payload::{invalid, shown};
+use super::payload::invalid;
 use super::query::Query;
+use super::shown::{Shown, ShownBody};
+use crate::auth::Caller;
 use crate::problem::{self, Refusal};
 
 /// The `{id}` of a path. What is not an id answers like an id that does not exist.
@@ -52,7 +57,7 @@ pub(super) async fn list(
     }
     if let Some(state) = &query.state {
         let word = state_word(state)
-            .ok_or_else(|| invalid("state", "is not held, in_doubt or settled"))?;
+            .ok_or_else(|| invalid("state", "is not held, in_doubt, settled or erased"))?;
         scan.state = Some(word);
     }
     if let Some(cursor) = &query.cursor {
@@ -74,35 +79,91 @@ pub(super) async fn list(
     ))
 }
 
-/// One key, with its recorded answer.
+/// One key, with what was asked and what was answered, secrets masked.
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
+    Extension(role): Extension<Role>,
     id: Id,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Whole>, Refusal> {
     let found = app.store.ledger.find(tenant, id.0).await?;
     let record = found.filter(exists).ok_or_else(problem::not_found)?;
-    Ok(Answer(shown_response(&record)))
+    let route = app.route(&record.scope.space);
+    // What one principal sent and got is not for the tenant's other readers; an owner has to decide on it.
+    let may_see = record.principal.is_none() || role.allows(Role::Owner);
+    Ok(Answer(whole(&record, route, may_see)))
 }
 
-/// A record with its recorded answer.
-pub(crate) fn shown_response(record: &Record) -> Value {
-    let mut item = item(record);
-    if let Stored::Settled { outcome, .. } = &record.state {
-        item["response"] = shown(outcome);
+/// A record with what was asked and what was answered.
+#[derive(Serialize)]
+pub(crate) struct Whole {
+    #[serde(flatten)]
+    item: Map<String, Value>,
+    request: ShownRequest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Shown>,
+}
+
+#[derive(Serialize)]
+struct ShownRequest {
+    method: String,
+    path: String,
+    content_type: String,
+    content_hash: String,
+    #[serde(flatten)]
+    body: ShownBody,
+}
+
+/// A record with what was asked and what was answered, masked as its route says.
+pub(crate) fn whole(record: &Record, route: &Route, may_see: bool) -> Whole {
+    let request = &record.request;
+    let is_json = ["", "application/json"].contains(&request.content_type.as_str())
+        || request.content_type.ends_with("+json");
+    let body = match &request.body {
+        None => ShownBody::default(),
+        Some(_) if !may_see => ShownBody::withheld(),
+        Some(bytes) => {
+            let is_json = is_json && canonical::check(bytes).is_ok();
+            ShownBody::of_request(bytes, is_json, route)
+        }
+    };
+    let response = match &record.state {
+        Stored::Settled { outcome, .. } if may_see => Some(Shown::masked(outcome, route)),
+        Stored::Settled { outcome, .. } => Some(Shown::withheld(outcome)),
+        Stored::Held(_)
+        | Stored::InDoubt { .. }
+        | Stored::Free
+        | Stored::Expired
+        | Stored::Erased => None,
+    };
+    Whole {
+        item: item_map(record),
+        request: ShownRequest {
+            method: request.method.clone(),
+            path: if may_see {
+                request.path.as_str()
+            } else {
+                without_query(&request.path)
+            }
+            .to_owned(),
+            content_type: request.content_type.clone(),
+            content_hash: request.content_hash.clone(),
+            body,
+        },
+        response,
     }
-    item
 }
 
 /// Removes a key: its next use runs as new.
 pub(super) async fn remove(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
+    Extension(caller): Extension<Caller>,
     id: Id,
 ) -> Result<Answer<Value>, Refusal> {
     let removed = app
         .engine
-        .delete(tenant, id.0)
+        .delete(tenant, id.0, &caller.to_string())
         .await?
         .ok_or_else(problem::not_found)?;
     tracing::info!(id = %removed.id, tenant = %tenant, "a key was deleted");
@@ -114,13 +175,17 @@ pub(super) async fn remove(
 /// Whether a record is there for anyone to see; freed and swept ones are not.
 pub(crate) fn exists(record: &Record) -> bool {
     match record.state {
-        Stored::Held(_) | Stored::InDoubt { .. } | Stored::Settled { .. } => true,
+        Stored::Held(_) | Stored::InDoubt { .. } | Stored::Settled { .. } | Stored::Erased => true,
         Stored::Free | Stored::Expired => false,
     }
 }
 
 /// A record as lists show it.
 pub(crate) fn item(record: &Record) -> Value {
+    item_map(record).into()
+}
+
+fn item_map(record: &Record) -> Map<String, Value> {
     let mut item = Map::new();
     let mut put = |name: &str, value: Value| item.insert(name.to_owned(), value);
     put("id", record.id.to_string().into());
@@ -128,7 +193,17 @@ pub(crate) fn item(record: &Record) -> Value {
     put("route_pattern", record.scope.space.as_str().into());
     put("state", record.state.as_str().into());
     put("method", record.request.method.as_str().into());
-    put("path", record.request.path.as_str().into());
+    let path = record.request.path.as_str();
+    let is_private = record.principal.is_some();
+    put(
+        "path",
+        if is_private {
+            without_query(path)
+        } else {
+            path
+        }
+        .into(),
+    );
     put("content_hash", record.request.content_hash.as_str().into());
     put("created_at", record.created_at.to_string().into());
     put("expires_at", record.expires_at.to_string().into());
@@ -143,14 +218,19 @@ pub(crate) fn item(record: &Record) -> Value {
             put("status", outcome.status.into());
             put("settled_at", at.to_string().into());
         }
-        Stored::Free | Stored::Expired => {}
+        Stored::Free | Stored::Expired | Stored::Erased => {}
     }
-    item.into()
+    item
+}
+
+/// A query may carry what only its sender should see.
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
 }
 
 /// The word of a state that can be listed.
 pub(crate) fn state_word(text: &str) -> Option<&'static str> {
-    ["held", "in_doubt", "settled"]
+    ["held", "in_doubt", "settled", "erased"]
         .into_iter()
         .find(|word| *word == text)
 }
@@ -167,6 +247,31 @@ fn read_cursor(text: &str) -> Option<(Time, RecordId)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hapax_core::{Claim, Fingerprint, Key, Outcome, Owner, Principal, Request, Scope, Version};
+
+    #[test]
+    fn what_a_principal_sent_and_got_is_withheld_from_other_readers() {
+        let scope = Scope::new(Tenant::DEFAULT, "POST:pay").unwrap();
+        let (key, owner) = (Key::new("k").unwrap(), Owner::from_u128(1));
+        let mut claim = Claim::new(scope, key, Fingerprint::of(b"1"), owner);
+        claim.principal = Some(Principal::of(b"ann"));
+        claim.request = Request {
+            path: "/pay?planted=1".to_owned(),
+            body: Some(r#"{"planted":2}"#.into()),
+            ..Request::default()
+        };
+        let now = Time::from_ms(0);
+        let record = Record::granted(&claim, Version(1), now);
+        let record = record.settled(Outcome::text(200, "planted"), now);
+        let shown = |may_see| {
+            let whole = whole(&record, &Route::default(), may_see);
+            serde_json::to_string(&whole).unwrap()
+        };
+        assert!(!shown(false).contains("planted"), "{}", shown(false));
+        assert!(shown(false).contains("body_withheld"));
+        assert!(shown(true).contains(r#"{"planted":2}"#));
+        assert!(!item(&record).to_string().contains("planted"));
+    }
 
     #[test]
     fn a_cursor_reads_back_and_nothing_else_does() {

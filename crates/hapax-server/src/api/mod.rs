@@ -1,12 +1,18 @@
 //! The routes. One file per door; each says which role it needs here, in one place.
 
+mod audit;
 mod claim;
 mod docs;
 mod echo;
+mod end;
 mod health;
 pub(crate) mod keys;
+mod operator;
 mod payload;
 mod query;
+mod shown;
+mod stats;
+mod sweep;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +22,8 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, delete, get, post};
 use hapax::layer::{Route, Routes};
-use hapax::{Engine, IdempotencyLayer};
+use hapax::{Engine, IdempotencyLayer, Observer};
+use hapax_core::Space;
 use hapax_store::Role;
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -33,8 +40,36 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) engine: Engine,
+    pub(crate) routes: Routes,
+    /// The route of a claim that no pattern matches.
+    pub(crate) usual_route: Route,
+    pub(crate) observer: Arc<Observer>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
+}
+
+impl Shared {
+    /// The route that applies to a remote claim, which is keyed whatever the table says.
+    pub(crate) fn route(&self, space: &Space) -> &Route {
+        let found = self.routes.find(space.as_str());
+        found.unwrap_or(&self.usual_route)
+    }
+}
+
+/// How a proxy is doing. Nobody has to sign in: it shows no tenant's data, and listens on an address of its own.
+pub(crate) fn health_routes(app: &App) -> Router {
+    let limits = trace::Limits {
+        request_timeout: app.config.request_timeout(),
+        access_log: false,
+    };
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .route("/version", get(health::version))
+        .route("/metrics", get(health::metrics))
+        .fallback(async || Refusal::from(problem::not_found()))
+        .layer(from_fn_with_state(limits, trace))
+        .with_state(Arc::clone(app))
 }
 
 /// All routes behind the gate. The order around a handler, from outside: trace, sign-in, role, handler.
@@ -47,11 +82,14 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>) -> Router {
     let writer = from_fn_with_state(Role::Writer, authorize);
     let owner = from_fn_with_state(Role::Owner, authorize);
     // Refusals take their form within the layer, so that what is recorded is what was sent.
-    let route = Route {
-        max_body_bytes: app.config.body_bytes_max,
-        ..Route::default()
-    };
-    let idempotency = IdempotencyLayer::new(app.engine.clone()).routes(Routes::any(route));
+    let body_bytes_max = app.config.body_bytes_max;
+    let routes = app.routes.clone().map(|mut route| {
+        route.max_body_bytes = route.max_body_bytes.min(body_bytes_max);
+        route
+    });
+    let idempotency = IdempotencyLayer::new(app.engine.clone())
+        .routes(routes)
+        .observer(Arc::clone(&app.observer));
     let echo: MethodRouter<App> = post(echo::echo)
         .layer::<_, Infallible>(from_fn(problem::render))
         .layer(idempotency);
@@ -71,20 +109,35 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>) -> Router {
         .route(
             "/v1/keys/{id}",
             get(keys::show)
-                .route_layer(viewer)
-                .merge(delete(keys::remove).route_layer(owner)),
+                .route_layer(viewer.clone())
+                .merge(delete(keys::remove).route_layer(owner.clone())),
         )
         .route(
+            "/v1/keys/{id}/settle",
+            post(operator::settle).route_layer(owner.clone()),
+        )
+        .route(
+            "/v1/keys/{id}/erase",
+            post(operator::erase).route_layer(owner.clone()),
+        )
+        .route(
+            "/v1/erase",
+            post(operator::erase_subject).route_layer(owner.clone()),
+        )
+        .route("/v1/audit", get(audit::list).route_layer(viewer.clone()))
+        .route("/v1/stats", get(stats::stats).route_layer(viewer))
+        .route("/v1/sweep", post(sweep::now).route_layer(owner))
+        .route(
             "/v1/keys/{id}/complete",
-            post(claim::complete).route_layer(writer.clone()),
+            post(end::complete).route_layer(writer.clone()),
         )
         .route(
             "/v1/keys/{id}/renew",
-            post(claim::renew).route_layer(writer.clone()),
+            post(end::renew).route_layer(writer.clone()),
         )
         .route(
             "/v1/keys/{id}/release",
-            post(claim::release).route_layer(writer),
+            post(end::release).route_layer(writer),
         )
         .fallback(async || Refusal::from(problem::not_found()))
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))

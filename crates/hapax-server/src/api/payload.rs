@@ -1,4 +1,4 @@
-//! Bodies inside JSON: `body` as text or as JSON, or `body_base64`, and back in the form they were given.
+//! Bodies inside JSON: `body` as text or as JSON, or `body_base64`. How they are shown again is in `shown`.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,11 @@ use data_encoding::BASE64;
 use hapax::problem::Problem;
 use hapax_core::Outcome;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
 use crate::problem;
 
 /// The stored header that remembers in which form a body was given.
-const FORM: &str = "x-hapax-body-form";
+pub(super) const FORM: &str = "x-hapax-body-form";
 const HEADERS_MAX: usize = 64;
 
 /// Headers that are never stored: secrets, and what belongs to one connection.
@@ -38,19 +37,27 @@ const NEVER_STORED: [&str; 16] = [
 
 /// In which form a body was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
+pub(super) enum Form {
     Json,
     Text,
     Base64,
 }
 
 impl Form {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Form::Json => "json",
             Form::Text => "text",
             Form::Base64 => "base64",
         }
+    }
+
+    /// The form that a recorded body was given in; none for one that was recorded by the layer.
+    pub(super) fn of(outcome: &Outcome) -> Option<Self> {
+        let (_, word) = outcome.headers.iter().find(|(name, _)| name == FORM)?;
+        [Form::Json, Form::Text, Form::Base64]
+            .into_iter()
+            .find(|form| form.as_str().as_bytes() == word.as_ref())
     }
 }
 
@@ -135,53 +142,6 @@ impl Payload {
     }
 }
 
-/// A recorded outcome as the API shows it.
-pub(super) fn shown(outcome: &Outcome) -> Value {
-    let mut document = Map::new();
-    document.insert("status".to_owned(), outcome.status.into());
-    document.insert("headers".to_owned(), shown_headers(outcome));
-    let Some(bytes) = outcome.whole() else {
-        document.insert("body_omitted".to_owned(), true.into());
-        return document.into();
-    };
-    let form = outcome
-        .headers
-        .iter()
-        .find(|(name, _)| name == FORM)
-        .map(|(_, value)| value.as_ref());
-    let json = || {
-        (form == Some(b"json"))
-            .then(|| serde_json::from_slice(bytes).ok())
-            .flatten()
-    };
-    let text = || {
-        (form != Some(b"base64"))
-            .then(|| std::str::from_utf8(bytes).ok())
-            .flatten()
-    };
-    if let Some(value) = json() {
-        document.insert("body".to_owned(), value);
-    } else if let Some(text) = text() {
-        document.insert("body".to_owned(), text.into());
-    } else {
-        document.insert("body_base64".to_owned(), BASE64.encode(bytes).into());
-    }
-    document.into()
-}
-
-fn shown_headers(outcome: &Outcome) -> Value {
-    let mut headers = Map::new();
-    for (name, value) in outcome.headers.iter().filter(|(name, _)| name != FORM) {
-        let value = String::from_utf8_lossy(value);
-        let joined = match headers.get(name).and_then(Value::as_str) {
-            Some(before) => format!("{before}, {value}"),
-            None => value.into_owned(),
-        };
-        headers.insert(name.clone(), json!(joined));
-    }
-    headers.into()
-}
-
 pub(super) fn invalid(path: &str, message: impl Into<String>) -> Problem {
     problem::schema(&[(path.to_owned(), message.into())])
 }
@@ -189,6 +149,8 @@ pub(super) fn invalid(path: &str, message: impl Into<String>) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::shown::Shown;
+    use serde_json::{Value, json};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -198,6 +160,10 @@ mod tests {
         let body = body.map(raw);
         let payload = Payload::of(body.as_deref(), base64).unwrap();
         shown(&payload.outcome(200, &BTreeMap::new()).unwrap())
+    }
+
+    fn shown(outcome: &Outcome) -> Value {
+        serde_json::to_value(Shown::whole(outcome)).unwrap()
     }
 
     #[test]

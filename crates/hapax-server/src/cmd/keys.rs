@@ -1,11 +1,13 @@
-//! `hapax keys`: lists, shows and removes the keys of a tenant, beside a running server or without one.
+//! `hapax keys`: lists, shows, removes and erases the keys of a tenant, beside a running server or without one.
 
-use anyhow::{Result, bail};
+mod settle;
+
+use anyhow::{Context, Result, bail};
 use hapax::Engine;
-use hapax_core::{Record, RecordId, Scan, Space, State};
+use hapax_core::{OnLost, Record, RecordId, Scan, Space, State, Subject};
 use serde_json::json;
 
-use crate::api::keys::{cursor, exists, item, shown_response, state_word};
+use crate::api::keys::{cursor, exists, item, state_word, whole};
 use crate::cli::{Keys, OfTenant};
 use crate::config::Config;
 use crate::exit::Usage;
@@ -22,6 +24,8 @@ pub(super) async fn run(args: &Keys) -> Result<()> {
         } => list(route.as_deref(), state.as_deref(), *limit, of).await,
         Keys::Show { id, of } => show(*id, of).await,
         Keys::Rm { id, of } => remove(*id, of).await,
+        Keys::Settle(args) => settle::run(args).await,
+        Keys::Erase { id, subject, of } => erase(*id, subject.as_deref(), of).await,
     }
 }
 
@@ -36,7 +40,7 @@ async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTen
         .map_err(|why| Usage::error(why.to_string()))?;
     if let Some(state) = state {
         let word = state_word(state)
-            .ok_or_else(|| Usage::error("--state takes held, in_doubt or settled"))?;
+            .ok_or_else(|| Usage::error("--state takes held, in_doubt, settled or erased"))?;
         scan.state = Some(word);
     }
     let store = open(of).await?;
@@ -58,7 +62,9 @@ async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTen
 fn row(record: &Record) -> Vec<out::Field> {
     let status = match &record.state {
         State::Settled { outcome, .. } => outcome.status.to_string(),
-        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => "-".to_owned(),
+        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired | State::Erased => {
+            "-".to_owned()
+        }
     };
     vec![
         plain(&record.id),
@@ -72,24 +78,29 @@ fn row(record: &Record) -> Vec<out::Field> {
 }
 
 async fn show(id: RecordId, of: &OfTenant) -> Result<()> {
-    let store = open(of).await?;
+    let config = Config::load(&of.plain.store.flags())?;
+    let store = Store::open(&config).await?;
     let found = store.ledger.find(of.tenant, id).await?;
     store.close().await;
     let Some(record) = found.filter(exists) else {
         bail!("tenant {} has no key with the id {id}", of.tenant);
     };
-    let shown = shown_response(&record);
-    if of.plain.json {
-        out::json(&shown)
+    let routes = config.routes(OnLost::Retry)?;
+    let usual = config.usual_route(OnLost::Retry);
+    let route = routes.find(record.scope.space.as_str()).unwrap_or(&usual);
+    let shown = whole(&record, route, true);
+    let text = if of.plain.json {
+        serde_json::to_string(&shown)
     } else {
-        out::line(&format!("{shown:#}"))
-    }
+        serde_json::to_string_pretty(&shown)
+    };
+    out::line(&text.context("writing the key as JSON")?)
 }
 
 async fn remove(id: RecordId, of: &OfTenant) -> Result<()> {
     let store = open(of).await?;
     let removed = Engine::new(store.ledger.clone())
-        .delete(of.tenant, id)
+        .delete(of.tenant, id, "hapax keys rm")
         .await?;
     store.close().await;
     let Some(record) = removed else {
@@ -101,6 +112,29 @@ async fn remove(id: RecordId, of: &OfTenant) -> Result<()> {
     out::line(&format!(
         "key {} of {} is removed; its next use runs as new",
         record.key, record.scope.space
+    ))
+}
+
+async fn erase(id: Option<RecordId>, subject: Option<&str>, of: &OfTenant) -> Result<()> {
+    let store = open(of).await?;
+    let engine = Engine::new(store.ledger.clone());
+    let actor = "hapax keys erase";
+    let erased = match (id, subject) {
+        (Some(id), _) => engine.erase(of.tenant, id, actor).await?.map(|_| 1),
+        (None, subject) => {
+            let subject = Subject::of(subject.unwrap_or_default().as_bytes());
+            Some(engine.erase_subject(of.tenant, subject, actor).await?)
+        }
+    };
+    store.close().await;
+    let Some(erased) = erased else {
+        bail!("tenant {} has no key with this id", of.tenant);
+    };
+    if of.plain.json {
+        return out::json(&json!({"erased": erased}));
+    }
+    out::line(&format!(
+        "erased what was stored under {erased} keys; a later use of them is told so and does not run"
     ))
 }
 

@@ -4,9 +4,11 @@ mod doctor;
 mod key;
 mod keys;
 mod migrate;
+mod proxy;
 mod serve;
 pub(crate) mod sweep;
 mod token;
+mod vault;
 
 use std::future::Future;
 use std::time::Duration;
@@ -23,11 +25,13 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
     match cli.command {
         None => wait(serve::run(&cli.serve)),
         Some(Command::Serve(args)) => wait(serve::run(&args)),
+        Some(Command::Proxy(args)) => wait(proxy::run(&args)),
         Some(Command::Key(args)) => key::run(&args),
         Some(Command::Token(args)) => wait(token::run(&args)),
         Some(Command::Migrate(args)) => wait(migrate::run(&args)),
         Some(Command::Doctor(args)) => wait(doctor::run(&args)),
         Some(Command::Keys(args)) => wait(keys::run(&args)),
+        Some(Command::Vault(args)) => wait(vault::run(&args)),
         Some(Command::Sweep(args)) => wait(sweep::run(&args)),
     }
 }

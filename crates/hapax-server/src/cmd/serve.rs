@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use hapax::Engine;
+use hapax_core::OnLost;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -93,25 +94,38 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     };
     let tokens = Arc::clone(&store.tokens);
     let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref());
-    let engine = Engine::new(Arc::clone(&store.ledger));
-    let (metrics, started) = (metrics::install()?, Instant::now());
-    let app = Arc::new(Shared {
-        config,
-        store,
-        engine,
-        metrics,
-        started,
-    });
     Ok(Started {
-        app,
+        app: shared(config, store, OnLost::Retry)?,
         listener,
         gate,
         credential,
     })
 }
 
+/// What every handler can reach, made once. `on_lost` is for routes that do not say.
+pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<App> {
+    let engine = Engine::new(Arc::clone(&store.ledger)).with_audit();
+    let routes = config.routes(on_lost)?;
+    let usual_route = config.usual_route(on_lost);
+    let (metrics, started) = (metrics::install()?, Instant::now());
+    Ok(Arc::new(Shared {
+        config,
+        store,
+        engine,
+        routes,
+        usual_route,
+        observer: Arc::default(),
+        metrics,
+        started,
+    }))
+}
+
 /// Lets what is in flight end, within what is left of `shutdown_ms`, and closes the store.
-async fn finish(app: &App, server: JoinHandle<()>, mut chores: JoinSet<()>) -> Result<()> {
+pub(super) async fn finish(
+    app: &App,
+    server: JoinHandle<()>,
+    mut chores: JoinSet<()>,
+) -> Result<()> {
     let asked = Instant::now();
     server.await.context("the listener ended by itself")?;
     let left = app.config.shutdown().saturating_sub(asked.elapsed());
@@ -157,7 +171,7 @@ fn access(insecure_no_auth: bool, addresses: &[SocketAddr]) -> Result<Access> {
     }
 }
 
-async fn resolve(listen: &str) -> Result<Vec<SocketAddr>> {
+pub(super) async fn resolve(listen: &str) -> Result<Vec<SocketAddr>> {
     let found = lookup_host(listen).await;
     let addresses: Vec<_> = found
         .map_err(|why| Usage::error(format!("cannot listen on {listen:?}: {why}; use HOST:PORT")))?
@@ -168,10 +182,10 @@ async fn resolve(listen: &str) -> Result<Vec<SocketAddr>> {
     Ok(addresses)
 }
 
-async fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<TcpListener> {
+pub(super) async fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<TcpListener> {
     TcpListener::bind(addresses).await.map_err(|why| match why.kind() {
         std::io::ErrorKind::AddrInUse => anyhow!(
-            "{listen} is in use by another program; stop it, or listen elsewhere: hapax serve --listen 127.0.0.1:0"
+            "{listen} is in use by another program; stop it, or listen elsewhere: --listen 127.0.0.1:0"
         ),
         std::io::ErrorKind::PermissionDenied => {
             anyhow!("this user may not listen on {listen}; choose a port above 1023")
@@ -192,13 +206,13 @@ fn greet(address: SocketAddr, credential: &Credential, config: &Config) -> Resul
 }
 
 /// The signals that stop the server. Watched from the beginning, so that none is lost during the start.
-struct Signals {
+pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    fn watch() -> Result<Self> {
+    pub(super) fn watch() -> Result<Self> {
         let watched = |kind| signal(kind).context("watching for signals");
         Ok(Self {
             terminate: watched(SignalKind::terminate())?,
@@ -207,7 +221,7 @@ impl Signals {
     }
 
     /// The name of the next signal.
-    async fn next(&mut self) -> &'static str {
+    pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

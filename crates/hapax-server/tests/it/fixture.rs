@@ -72,7 +72,8 @@ impl Server {
 
     /// A server whose log and output nobody reads.
     pub(crate) fn start_unread() -> Self {
-        let mut server = Self::spawn(tempfile::tempdir().unwrap(), Stdio::piped(), |_| {});
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Self::spawn("serve", folder, Stdio::piped(), |_| {});
         drop(server.child.stderr.take());
         server.stdout = None;
         server
@@ -80,18 +81,25 @@ impl Server {
 
     /// The same, with the data folder `data` in `folder`.
     pub(crate) fn start_in(folder: TempDir, change: impl FnOnce(&mut Command)) -> Self {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(folder.path().join("log"))
-            .unwrap();
-        Self::spawn(folder, log.into(), change)
+        let log = log_in(&folder);
+        Self::spawn("serve", folder, log, change)
     }
 
-    fn spawn(folder: TempDir, stderr: Stdio, change: impl FnOnce(&mut Command)) -> Self {
+    /// A proxy on a free port, with the data folder `data` in `folder`. Its upstream is the caller's to name.
+    pub(crate) fn proxy_in(folder: TempDir, change: impl FnOnce(&mut Command)) -> Self {
+        let log = log_in(&folder);
+        Self::spawn("proxy", folder, log, change)
+    }
+
+    fn spawn(
+        name: &str,
+        folder: TempDir,
+        stderr: Stdio,
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut command = hapax();
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .args([name, "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.path().join("data"));
         change(&mut command);
         let mut child = command
@@ -121,6 +129,13 @@ impl Server {
             stdout: Some(stdout),
             folder,
         }
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -213,6 +228,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The log in `folder`, which a restart adds to.
+fn log_in(folder: &TempDir) -> Stdio {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(folder.path().join("log"));
+    log.unwrap().into()
 }
 
 pub(crate) fn path(path: &Path) -> &str {

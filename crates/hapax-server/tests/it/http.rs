@@ -1,6 +1,5 @@
 //! The smallest HTTP/1.1 client: it can send what a good client never would.
 
-use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -57,16 +56,53 @@ pub(crate) fn request(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Answer {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
-    for (name, value) in headers {
-        write!(head, "{name}: {value}\r\n").unwrap();
-    }
-    if !body.is_empty() {
-        write!(head, "content-length: {}\r\n", body.len()).unwrap();
-    }
-    head += "\r\n";
-    let answer = raw(address, &[head.as_bytes(), body].concat());
+    let answer = raw(address, &message(address, method, path, headers, body));
     parse(&answer).unwrap_or_else(|| panic!("no answer to {method} {path}: {answer:?}"))
+}
+
+/// The same to a server that may die meanwhile: the answer, if all of it came.
+pub(crate) fn try_request(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Option<Answer> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .ok()?;
+    stream
+        .write_all(&message(address, method, path, headers, body))
+        .ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = parse(&answer)?;
+    let length = answer.header("content-length").map(str::parse::<usize>);
+    let whole = length.is_none_or(|length| length == Ok(answer.body.len()));
+    whole.then_some(answer)
+}
+
+fn message(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Vec<u8> {
+    let named: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let named = named.concat();
+    let length = match body.len() {
+        0 => String::new(),
+        length => format!("content-length: {length}\r\n"),
+    };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{named}{length}\r\n"
+    );
+    [head.as_bytes(), body].concat()
 }
 
 /// Sends these bytes and reads until the server closes.

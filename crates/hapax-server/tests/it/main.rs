@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod audit;
 mod auth;
 mod bad_input;
+mod both;
 mod commands;
 mod config;
 mod echo;
@@ -13,6 +15,14 @@ mod http;
 mod key;
 mod keys;
 mod kill;
+mod otlp;
 mod postgres;
+mod proxy;
+mod remote;
+mod routes;
 mod start;
+mod stats;
 mod stop;
+mod sweep;
+mod table;
+mod vault;

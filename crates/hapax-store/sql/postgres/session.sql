@@ -7,6 +7,7 @@ SELECT session_user::text, current_user::text, r.rolsuper, r.rolbypassrls,
        current_setting('fsync')::boolean AND current_setting('full_page_writes')::boolean AS syncs
   FROM pg_catalog.pg_roles AS r
   LEFT JOIN pg_catalog.pg_class AS c
-    ON c.oid IN (to_regclass('idempotency_keys'), to_regclass('token'))
+    ON c.oid IN (to_regclass('idempotency_keys'), to_regclass('token'), to_regclass('audit_log'),
+                to_regclass('tenant_key'))
  WHERE r.rolname = current_user
  GROUP BY r.rolsuper, r.rolbypassrls;

@@ -1,11 +1,12 @@
 -- One step of cleaning up for all tenants: empties records whose time is over, forgets those whose grace is over,
--- together at most $3. Passes by what somebody else is moving. Returns how many expired,
+-- together at most $3, and notes it for each tenant. Passes by what somebody else is moving. Returns how many expired,
 -- how many had been given back, and how many are forgotten.
+-- IS TRUE keeps the planner from the indexes on times: it would look through all that is due for every step.
 WITH due AS (
     SELECT id
       FROM idempotency_keys
      WHERE purge_at IS NULL AND expires_at <= $1::timestamptz
-       AND (state IN ('settled', 'free')
+       AND (state IN ('settled', 'free', 'erased')
             OR (on_lost = 'retry' AND (state = 'in_doubt' OR (state = 'held' AND lease_until <= $1))))
      ORDER BY expires_at
      LIMIT $3::bigint
@@ -17,10 +18,10 @@ WITH due AS (
            purge_at = k.expires_at + $2::bigint * INTERVAL '1 millisecond',
            epoch = NULL, lease_owner = NULL, lease_until = NULL, doubt = NULL,
            content_hash = '', request_method = '', request_path = '', request_content_type = '',
-           request_body = NULL, request_headers = NULL,
+           request_body = NULL, request_headers = NULL, subject = NULL,
            response_status_code = NULL, response_headers = NULL, response_body = NULL, completed_at = NULL
-     WHERE k.id = ANY(ARRAY(SELECT id FROM due)) AND k.purge_at IS NULL AND k.expires_at <= $1
-    RETURNING k.state
+     WHERE k.id = ANY(ARRAY(SELECT id FROM due)) AND (k.purge_at IS NULL AND k.expires_at <= $1) IS TRUE
+    RETURNING k.tenant_id, k.state
 ), gone AS (
     SELECT id
       FROM idempotency_keys
@@ -30,8 +31,21 @@ WITH due AS (
        FOR UPDATE SKIP LOCKED
 ), forgotten AS (
     DELETE FROM idempotency_keys AS k
-     WHERE k.id = ANY(ARRAY(SELECT id FROM gone)) AND k.purge_at <= $1
-    RETURNING k.id
+     WHERE k.id = ANY(ARRAY(SELECT id FROM gone)) AND (k.purge_at <= $1) IS TRUE
+    RETURNING k.tenant_id
+), touched AS (
+    SELECT tenant_id, state FROM emptied
+     UNION ALL
+    SELECT tenant_id, 'forgotten' FROM forgotten
+), noted AS (
+    INSERT INTO audit_log (tenant_id, at, action, details)
+    SELECT tenant_id, $1, 'cleanup_idempotency_keys', jsonb_build_object(
+               'deleted_count', count(*) FILTER (WHERE state = 'expired'),
+               'retired', count(*) FILTER (WHERE state = 'free'),
+               'forgotten', count(*) FILTER (WHERE state = 'forgotten')
+           )
+      FROM touched
+     GROUP BY tenant_id
 )
 SELECT (SELECT count(*) FROM emptied WHERE state = 'expired'), (SELECT count(*) FROM emptied WHERE state = 'free'),
        (SELECT count(*) FROM forgotten);

@@ -11,10 +11,10 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
            SELECT body FROM idempotency_body AS apart
             WHERE apart.tenant_id = row.tenant_id AND apart.id = row.id AND apart.part = 'response'
        ) END,
-       response_body_apart, created_at, expires_at, completed_at
+       response_body_apart, created_at, expires_at, completed_at, subject
   FROM idempotency_keys AS row
  WHERE tenant_id = ?1 AND (created_at, id) < (?2, ?3)
-   AND state IN ('held', 'in_doubt', 'settled')
+   AND state NOT IN ('free', 'expired')
    AND (?4 IS NULL OR route_pattern = ?4)
    AND (?5 IS NULL OR state = ?5)
  ORDER BY created_at DESC, id DESC

@@ -75,11 +75,7 @@ pub async fn another_tenants_record_cannot_be_moved(subject: &Subject) {
         .record()
         .settled(Outcome::text(200, "forged"), subject.ledger.now());
     forged.scope = space(tenant(2), "POST:test");
-    let step = Move {
-        expect: Some(lease.record().version),
-        next: forged,
-        purges: false,
-    };
+    let step = Move::replacing(lease.record(), forged);
     assert_eq!(
         subject.swap(step).await,
         Swap::Stale(None),

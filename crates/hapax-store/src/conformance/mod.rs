@@ -21,8 +21,10 @@
     reason = "a case panics when its rule is broken; that is what it is for"
 )]
 
+pub mod audit;
 pub mod batches;
 pub mod claims;
+pub mod erasing;
 pub mod isolation;
 pub mod leases;
 pub mod payloads;
@@ -106,6 +108,31 @@ macro_rules! ledger_conformance {
             a_scan_pages_newest_first_without_gap,
             a_scan_filters_and_hides_what_no_longer_answers,
             a_healthy_ledger_says_so,
+        );
+        $crate::conformance_cases!($open, audit:
+            a_move_that_is_written_leaves_its_note,
+            a_move_that_is_not_written_leaves_no_note,
+            notes_of_a_batch_go_to_their_own_tenants,
+            a_note_comes_back_as_it_was,
+            notes_page_newest_first_without_gap,
+            notes_are_filtered_by_action_and_key,
+            another_tenants_notes_are_not_listed,
+            a_sweep_notes_what_it_removed_for_each_tenant,
+            a_sweep_that_finds_nothing_notes_nothing,
+            old_notes_are_removed_in_bounded_steps,
+            a_claim_can_be_noted,
+        );
+        $crate::conformance_cases!($open, erasing:
+            an_erased_record_keeps_its_key_and_its_time_only,
+            every_claim_on_an_erased_key_is_told_so,
+            a_holder_of_an_erased_record_cannot_settle,
+            erasing_an_outcome_is_noticed,
+            an_erased_record_is_swept_after_its_time,
+            an_erased_key_runs_again_after_its_time,
+            an_erased_record_is_listed,
+            what_is_about_a_subject_is_found,
+            what_is_about_a_subject_is_paged,
+            an_operators_late_outcome_is_stored_with_its_new_end,
         );
     };
 }

@@ -147,6 +147,7 @@ pub async fn every_field_of_a_record_comes_back(subject: &Subject) {
     });
     claim.request = asked(Bytes::from_static(b"\xff\x00 not text"));
     claim.principal = Some(Principal::of(b"alice"));
+    claim.subject = Some(hapax_core::Subject::of(b"alice"));
     let held = subject.take(&claim).await.lease();
     assert_eq!(subject.stored(&claim).await.as_ref(), Some(held.record()));
 

@@ -36,6 +36,8 @@ pub enum Taken {
     Conflict(Box<Record>),
     /// It is in doubt.
     Lost(Doubt),
+    /// It was erased.
+    Erased,
 }
 
 impl Taken {
@@ -130,6 +132,7 @@ impl Subject {
                 Verdict::Busy(until) => return Taken::Busy(until),
                 Verdict::Conflict(record) => return Taken::Conflict(Box::new(record.clone())),
                 Verdict::Lost(doubt) => return Taken::Lost(doubt),
+                Verdict::Erased => return Taken::Erased,
             };
             let next = step.next.clone();
             match self.swap(step).await {
@@ -185,6 +188,7 @@ impl Subject {
             total.expired += step.expired;
             total.retired += step.retired;
             total.forgotten += step.forgotten;
+            total.notes += step.notes;
         }
         panic!("the sweep did not come to an end");
     }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use hapax_core::{Error, Kind, Swap};
+use hapax_core::{Error, Kind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::clock::DbClock;
-use super::columns::Step;
+use super::columns::{Applied, Step};
 use super::fault;
 use super::lane::{Lane, OPERATION, Order, closed};
 use super::link::Link;
@@ -44,7 +44,7 @@ impl Batcher {
     }
 
     /// Queues the moves and waits for all their answers.
-    pub(super) async fn swap(&self, steps: Vec<Step>) -> Result<Vec<Swap>, Error> {
+    pub(super) async fn swap(&self, steps: Vec<Step>) -> Result<Vec<Applied>, Error> {
         let mut answers = Vec::with_capacity(steps.len());
         for reply in self.queue(steps)? {
             // A lane that is gone without an answer may have committed.
@@ -92,7 +92,7 @@ impl Batcher {
     fn queue(
         &self,
         steps: Vec<Step>,
-    ) -> Result<Vec<oneshot::Receiver<Result<Swap, Error>>>, Error> {
+    ) -> Result<Vec<oneshot::Receiver<Result<Applied, Error>>>, Error> {
         let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
         if lanes.is_empty() {
             return Err(closed());
@@ -127,10 +127,10 @@ impl Batcher {
 }
 
 /// The answers of one call. An error that says "nothing was written" must be true of the whole call.
-fn combined(answers: Vec<Result<Swap, Error>>) -> Result<Vec<Swap>, Error> {
+fn combined(answers: Vec<Result<Applied, Error>>) -> Result<Vec<Applied>, Error> {
     let wrote = answers
         .iter()
-        .any(|answer| matches!(answer, Ok(Swap::Written)));
+        .any(|answer| matches!(answer, Ok(Applied::Written)));
     let mut worst: Option<Error> = None;
     let mut swaps = Vec::with_capacity(answers.len());
     for answer in answers {

@@ -3,11 +3,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hapax_core::{Error, Kind, Move, Record, Request, Time, ledger::Write};
+use hapax_core::{Error, Kind, Move, Note, Request, Swap, Time, ledger::Write};
 use tokio_postgres::types::{FromSql, ToSql};
 use uuid::Uuid;
 
 use crate::row::Row;
+use crate::vault::{Ring, Rings};
 
 /// Times beyond the year 9999 are stored as its end: nothing we promise lasts that long.
 const LAST_MS: i64 = 253_402_300_799_000;
@@ -21,35 +22,70 @@ pub(super) struct Step {
     pub(super) write: Write,
     expected: Option<i64>,
     pub(super) row: Row,
+    /// Written with it, and only if it is.
+    pub(super) note: Option<Box<Note>>,
+    /// Whether others may wait for it.
+    pub(super) ends: bool,
 }
 
-impl From<Move> for Step {
-    fn from(step: Move) -> Self {
-        let write = step.write();
-        let mut next = step.next;
-        if matches!(write, Write::Renew | Write::Settle) {
-            // What was asked stays as it is, so there is no need to pack it.
-            next.request = Request::default();
+/// What became of a move. The stored row is made a record by whoever asked, off the lane.
+#[derive(Debug)]
+pub(super) enum Applied {
+    Written,
+    Stale(Option<Box<Row>>),
+}
+
+impl Applied {
+    /// The answer, its stored row opened with the keys of its tenant.
+    pub(super) fn open(self, rings: &Rings) -> Result<Swap, Error> {
+        match self {
+            Applied::Written => Ok(Swap::Written),
+            Applied::Stale(None) => Ok(Swap::Stale(None)),
+            Applied::Stale(Some(row)) => {
+                let ring = rings.get(row.tenant_id);
+                Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
+            }
         }
-        Self {
-            write,
-            expected: step.expect.map(|version| version.0),
-            row: Row::from(&next),
+    }
+
+    /// The stored row, if there is one.
+    pub(super) fn row(&self) -> Option<&Row> {
+        match self {
+            Applied::Stale(Some(row)) => Some(row),
+            Applied::Stale(None) | Applied::Written => None,
         }
     }
 }
 
 impl Step {
-    /// Whether `record` is of the same route and key, as the same id promises.
-    pub(super) fn is_about(&self, record: &Record) -> bool {
-        self.row.route_pattern == record.scope.space.as_str()
-            && self.row.idempotency_key == record.key.as_str()
+    /// The columns of a move, sealed if there are keys for it.
+    pub(super) fn of(step: Move, ring: Option<&Ring>) -> Result<Self, Error> {
+        let (write, ends) = (step.write(), step.ends());
+        let mut next = step.next;
+        if matches!(write, Write::Renew | Write::Settle) {
+            // What was asked stays as it is, so there is no need to pack it.
+            next.request = Request::default();
+        }
+        Ok(Self {
+            write,
+            expected: step.expect.map(|version| version.0),
+            row: Row::of(&next, ring)?,
+            note: step.note,
+            ends,
+        })
+    }
+
+    /// Whether `row` is of the same route and key, as the same id promises.
+    pub(super) fn is_about(&self, row: &Row) -> bool {
+        self.row.route_pattern == row.route_pattern
+            && self.row.idempotency_key == row.idempotency_key
     }
 
     /// Roughly how many bytes it sends.
     pub(super) fn bytes(&self) -> usize {
         let body = |body: &Option<Vec<u8>>| body.as_ref().map_or(0, Vec::len);
-        512 + body(&self.row.request_body) + body(&self.row.response_body)
+        let note = self.note.as_ref().map_or(0, |note| note.details.len());
+        512 + note + body(&self.row.request_body) + body(&self.row.response_body)
     }
 }
 
@@ -82,6 +118,7 @@ pub(super) struct Columns<'a> {
     created_at: Vec<SystemTime>,
     expires_at: Vec<SystemTime>,
     completed_at: Vec<Option<SystemTime>>,
+    subject: Vec<Option<&'a [u8]>>,
 }
 
 impl<'a> Columns<'a> {
@@ -118,6 +155,7 @@ impl<'a> Columns<'a> {
             created_at: column(steps, |row| moment(row.created_at)),
             expires_at: column(steps, |row| moment(row.expires_at)),
             completed_at: column(steps, |row| row.completed_at.map(moment)),
+            subject: column(steps, |row| row.subject.as_deref()),
         }
     }
 
@@ -177,13 +215,14 @@ impl<'a> Columns<'a> {
             &self.created_at,
             &self.expires_at,
             &self.completed_at,
+            &self.subject,
         ]
     }
 }
 
-/// The record in a row of `find.sql`, `stored.sql` or `scan.sql`, which name the same columns.
-pub(super) fn record(row: &tokio_postgres::Row) -> Result<Record, Error> {
-    Record::try_from(Row {
+/// The columns in a row of `find.sql`, `stored.sql` or `scan.sql`, which name the same ones.
+pub(super) fn stored(row: &tokio_postgres::Row) -> Result<Row, Error> {
+    Ok(Row {
         id: get(row, 0)?,
         tenant_id: get(row, 1)?,
         route_pattern: get(row, 2)?,
@@ -209,6 +248,7 @@ pub(super) fn record(row: &tokio_postgres::Row) -> Result<Record, Error> {
         created_at: ms(get(row, 22)?),
         expires_at: ms(get(row, 23)?),
         completed_at: get::<Option<SystemTime>>(row, 24)?.map(ms),
+        subject: get(row, 25)?,
     })
 }
 

@@ -4,16 +4,19 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
-use hapax_core::{Error, Kind, Record, Swap, ledger::Write};
+use hapax_core::{Error, Kind, Note, ledger::Write};
 use tokio::time::timeout_at;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::clock::DbClock;
-use super::columns::{self, Columns, Step};
+use super::columns::{self, Applied, Columns, Step};
 use super::fault::{self, Class};
 use super::link::Link;
+use super::listener;
+use super::notes::NoteColumns;
 use super::pipeline::{Request, pipeline};
+use crate::row::Row as Stored;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 const OPERATION: &str = "swapping records";
@@ -39,6 +42,7 @@ type Answer = Result<Vec<Row>, tokio_postgres::Error>;
 struct Part<'a> {
     tenant: Uuid,
     ids: Vec<Uuid>,
+    steps: Vec<&'a Step>,
     statements: Vec<(Write, Columns<'a>)>,
 }
 
@@ -48,7 +52,7 @@ pub(super) async fn commit(
     clock: &DbClock,
     steps: &[&Step],
     limit: Duration,
-) -> Result<Vec<Result<Swap, Error>>, Failure> {
+) -> Result<Vec<Result<Applied, Error>>, Failure> {
     let deadline = tokio::time::Instant::now() + limit;
     let parts = parts(steps);
     link.take_warning();
@@ -128,6 +132,7 @@ fn parts<'a>(steps: &[&'a Step]) -> Vec<Part<'a>> {
                 tenant,
                 statements: statements.collect(),
                 ids: steps.iter().map(|step| step.row.id).collect(),
+                steps,
             }
         })
         .collect()
@@ -164,13 +169,15 @@ async fn write(
     Ok(written)
 }
 
-/// The second flight: what is stored instead of what was not written, and the commit.
+/// The second flight: what is stored instead of what was not written, the notes and the wake-ups of what was, and
+/// the commit.
 async fn finish(
     link: &Link,
     parts: &[Part<'_>],
     written: &HashSet<(Uuid, Uuid)>,
-) -> Result<HashMap<(Uuid, Uuid), Result<Record, Error>>, tokio_postgres::Error> {
+) -> Result<HashMap<(Uuid, Uuid), Result<Stored, Error>>, tokio_postgres::Error> {
     let mut requests: Vec<Request<'_, Answer>> = Vec::new();
+    let mut ended = Vec::new();
     for part in parts {
         let stale: Vec<Uuid> = part
             .ids
@@ -178,27 +185,48 @@ async fn finish(
             .copied()
             .filter(|id| !written.contains(&(part.tenant, *id)))
             .collect();
-        if stale.is_empty() {
+        let done = || part.steps.iter().filter(|step| was_written(step, written));
+        let notes: Vec<&Note> = done().filter_map(|step| step.note.as_deref()).collect();
+        ended.extend(done().filter(|step| step.ends).map(|step| step.row.id));
+        if stale.is_empty() && notes.is_empty() {
             continue;
         }
         if parts.len() > 1 {
             requests.push(set_tenant(link, part, None));
         }
+        if !stale.is_empty() {
+            requests.push(Box::pin(async move {
+                // Only this one answers rows of this width.
+                link.client
+                    .query(&link.stored, &[&part.tenant, &stale])
+                    .await
+            }));
+        }
+        if !notes.is_empty() {
+            let columns = NoteColumns::of(part.tenant, &notes);
+            requests.push(Box::pin(async move {
+                link.client.query(&link.note, &columns.params()).await
+            }));
+        }
+    }
+    if !ended.is_empty() {
+        let payloads = listener::payloads(&ended);
         requests.push(Box::pin(async move {
-            // Only this one answers rows of this width.
-            link.client
-                .query(&link.stored, &[&part.tenant, &stale])
-                .await
+            link.client.query(&link.notify, &[&payloads]).await
         }));
     }
     requests.push(command(link, "COMMIT"));
     let mut found = HashMap::new();
     for answer in pipeline(requests).await {
         for row in answer?.iter().filter(|row| row.len() > 2) {
-            found.insert((row.try_get(1)?, row.try_get(0)?), columns::record(row));
+            found.insert((row.try_get(1)?, row.try_get(0)?), columns::stored(row));
         }
     }
     Ok(found)
+}
+
+fn was_written(step: &Step, written: &HashSet<(Uuid, Uuid)>) -> bool {
+    written.contains(&(step.row.tenant_id, step.row.id))
 }
 
 fn command<'a>(link: &'a Link, command: &'static str) -> Request<'a, Answer> {
@@ -255,16 +283,16 @@ async fn abandon(
 fn answer(
     step: &Step,
     written: &HashSet<(Uuid, Uuid)>,
-    found: &mut HashMap<(Uuid, Uuid), Result<Record, Error>>,
-) -> Result<Swap, Error> {
+    found: &mut HashMap<(Uuid, Uuid), Result<Stored, Error>>,
+) -> Result<Applied, Error> {
     let at = (step.row.tenant_id, step.row.id);
     if written.contains(&at) {
-        return Ok(Swap::Written);
+        return Ok(Applied::Written);
     }
     match found.remove(&at).transpose()? {
-        Some(record) if !step.is_about(&record) => {
+        Some(row) if !step.is_about(&row) => {
             Err(Error::new(Kind::Corrupt, OPERATION).because("two keys share one id"))
         }
-        stored => Ok(Swap::Stale(stored.map(Box::new))),
+        stored => Ok(Applied::Stale(stored.map(Box::new))),
     }
 }

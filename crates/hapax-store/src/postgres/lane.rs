@@ -5,11 +5,11 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use hapax_core::{Error, Kind, Swap};
+use hapax_core::{Error, Kind};
 use tokio::sync::{mpsc, oneshot};
 
 use super::clock::DbClock;
-use super::columns::Step;
+use super::columns::{Applied, Step};
 use super::fault;
 use super::group::{self, Failure};
 use super::link::Link;
@@ -31,7 +31,7 @@ const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
 
 /// Where the answer to a move goes.
-pub(super) type Reply = oneshot::Sender<Result<Swap, Error>>;
+pub(super) type Reply = oneshot::Sender<Result<Applied, Error>>;
 
 type Entry = (Box<Step>, Reply);
 

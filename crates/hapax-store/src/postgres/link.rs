@@ -9,11 +9,13 @@ use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, Statement};
 
 use super::fault;
+use super::notes::NOTE;
 use super::session::{self, Session, Taken};
 use super::target::{Target, Wire};
 
 const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
 const STORED: &str = include_str!("../../sql/postgres/stored.sql");
+const NOTIFY: &str = include_str!("../../sql/postgres/notify.sql");
 const CLOCK: &str = include_str!("../../sql/postgres/clock.sql");
 
 /// The statement for a kind of move.
@@ -36,6 +38,8 @@ pub(super) struct Link {
     pub(super) set_tenant: Statement,
     pub(super) stored: Statement,
     pub(super) clock: Statement,
+    pub(super) note: Statement,
+    pub(super) notify: Statement,
     renew: Statement,
     settle: Statement,
     replace: Statement,
@@ -57,6 +61,8 @@ impl Link {
                 statement(SET_TENANT).await?,
                 statement(STORED).await?,
                 statement(CLOCK).await?,
+                statement(NOTE).await?,
+                statement(NOTIFY).await?,
                 statement(sql(Write::Renew)).await?,
                 statement(sql(Write::Settle)).await?,
                 statement(sql(Write::Replace)).await?,
@@ -71,7 +77,8 @@ impl Link {
                 target.connect_timeout,
             )
         })?;
-        let (session, set_tenant, stored, clock, renew, settle, replace, insert) = prepared?;
+        let (session, set_tenant, stored, clock, note, notify, renew, settle, replace, insert) =
+            prepared?;
         let driver = driver.release();
         Ok(Self {
             client,
@@ -81,6 +88,8 @@ impl Link {
             set_tenant,
             stored,
             clock,
+            note,
+            notify,
             renew,
             settle,
             replace,

@@ -10,12 +10,16 @@ mod fault;
 mod group;
 mod lane;
 mod link;
+mod listener;
 mod migrate;
+mod notes;
+mod pack;
 mod pipeline;
 mod reader;
 mod roles;
 mod session;
 mod target;
+mod tenant_keys;
 mod tokens;
 mod within;
 
@@ -24,30 +28,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Answer, Durability, Error, Kind, Ledger, Move, Page, Record, RecordId, Scan, Swap, Sweep,
-    Swept, Tenant, Time,
+    Answer, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
+    RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use batcher::Batcher;
 use clock::DbClock;
-use columns::Step;
+use columns::Applied;
 use link::Link;
+use listener::Listener;
 use reader::Reader;
 use target::Target;
 
 use crate::clock::Clock;
+use crate::row::Row;
+use crate::vault::Vault;
 
 pub use session::Session;
 pub use within::Within;
-
-/// Bodies larger than this are packed off the async threads.
-const PACK_INLINE_BYTES_MAX: usize = 128 * 1024;
 
 /// How a [`PgLedger`] is run. The defaults suit one server.
 #[derive(Clone, Debug)]
 pub struct PgOptions {
     /// Moves the ledger's clock in tests. The time itself is the database's.
     pub clock: Clock,
+    /// Seals what is asked and answered. Without it nothing is sealed, and a database that has sealed rows is
+    /// refused.
+    pub vault: Option<Arc<Vault>>,
     /// How many connections write. One is enough until it is the bottleneck: groups then grow by themselves.
     pub writers: usize,
     /// How many connections read.
@@ -60,18 +67,24 @@ pub struct PgOptions {
     pub commit_timeout: Duration,
     /// How long a read may take.
     pub read_timeout: Duration,
+    /// Whether nodes tell each other at once which leases ended, over LISTEN and NOTIFY. Without it a waiter on
+    /// another node finds out at its next poll. The server commits transactions that notify one after the other, so
+    /// switch it off where many nodes write and few wait.
+    pub notify: bool,
 }
 
 impl Default for PgOptions {
     fn default() -> Self {
         Self {
             clock: Clock::system(),
+            vault: None,
             writers: 1,
             readers: 4,
             queue_moves_max: 8192,
             connect_timeout: Duration::from_secs(5),
             commit_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(10),
+            notify: true,
         }
     }
 }
@@ -102,7 +115,9 @@ pub struct PgLedger {
     reader: Reader,
     database_clock: Arc<DbClock>,
     clock: Clock,
+    vault: Option<Arc<Vault>>,
     durability: Durability,
+    listener: Option<Listener>,
 }
 
 impl fmt::Debug for PgLedger {
@@ -139,6 +154,7 @@ impl PgLedger {
         let database_clock =
             Arc::new(lane::read_clock(first, options.connect_timeout, DbClock::new).await?);
         let reader = Reader::new(&target, options.readers, options.read_timeout)?;
+        tenant_keys::check(&reader, options.vault.as_deref()).await?;
         let batcher = Batcher::start(
             links,
             &target,
@@ -151,7 +167,9 @@ impl PgLedger {
             reader,
             database_clock,
             clock: options.clock,
+            vault: options.vault,
             durability,
+            listener: options.notify.then(|| Listener::new(target)),
         })
     }
 
@@ -201,17 +219,35 @@ impl Ledger for PgLedger {
 
     fn swap(&self, moves: Vec<Move>) -> Answer<'_, Vec<Swap>> {
         Box::pin(async move {
-            let steps = pack(moves).await?;
-            self.batcher.swap(steps).await
+            let rings = self
+                .sealing(moves.iter().map(|step| step.next.scope.tenant))
+                .await?;
+            let mut steps = pack::pack(moves, rings).await?;
+            for step in &mut steps {
+                step.ends &= self.listener.is_some();
+            }
+            let applied = self.batcher.swap(steps).await?;
+            let rings = self.opening(applied.iter().filter_map(Applied::row));
+            let rings = rings.await.map_err(|error| pack::after(&applied, error))?;
+            pack::answers(applied, rings).await
         })
     }
 
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
-        Box::pin(self.reader.find(tenant, id))
+        Box::pin(async move {
+            let found: Vec<Row> = self.reader.find(tenant, id).await?.into_iter().collect();
+            let rings = self.opening(found.iter()).await?;
+            Ok(pack::open(found, rings).await?.pop())
+        })
     }
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
-        Box::pin(async move { self.reader.scan(&scan).await })
+        Box::pin(async move {
+            let (rows, next) = self.reader.scan(&scan).await?;
+            let rings = self.opening(rows.iter()).await?;
+            let records = pack::open(rows, rings).await?;
+            Ok(Page { records, next })
+        })
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
@@ -222,9 +258,26 @@ impl Ledger for PgLedger {
         Box::pin(self.reader.check())
     }
 
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, ()> {
+        Box::pin(async move { self.reader.note(&notes).await })
+    }
+
+    fn notes(&self, scan: NoteScan) -> Answer<'_, NotePage> {
+        Box::pin(async move { self.reader.notes(&scan).await })
+    }
+
+    fn subscribe(&self, wake: Wake) {
+        if let Some(listener) = &self.listener {
+            listener.subscribe(wake);
+        }
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             self.batcher.close().await;
+            if let Some(listener) = &self.listener {
+                listener.close().await;
+            }
             self.reader.close();
             Ok(())
         })
@@ -244,28 +297,4 @@ async fn prepare(target: &Target) -> Result<Vec<&'static str>, Error> {
         driver.abort();
     }
     ran
-}
-
-/// Packs the moves into columns; large bodies are compressed off the async threads.
-async fn pack(moves: Vec<Move>) -> Result<Vec<Step>, Error> {
-    let bytes: usize = moves.iter().map(body_bytes).sum();
-    let pack = move || moves.into_iter().map(Step::from).collect();
-    if bytes <= PACK_INLINE_BYTES_MAX {
-        return Ok(pack());
-    }
-    tokio::task::spawn_blocking(pack)
-        .await
-        .map_err(|error| Error::unavailable("packing the moves", error))
-}
-
-fn body_bytes(step: &Move) -> usize {
-    let request = step.next.request.body.as_ref().map_or(0, bytes::Bytes::len);
-    let response = match &step.next.state {
-        hapax_core::State::Settled { outcome, .. } => outcome.whole().map_or(0, bytes::Bytes::len),
-        hapax_core::State::Held(_)
-        | hapax_core::State::InDoubt { .. }
-        | hapax_core::State::Free
-        | hapax_core::State::Expired => 0,
-    };
-    request + response
 }

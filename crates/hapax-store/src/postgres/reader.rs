@@ -6,7 +6,7 @@ use deadpool_postgres::{
     Client, Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime,
     TimeoutType, Timeouts,
 };
-use hapax_core::{Error, Kind, Page, Record, RecordId, Scan, Sweep, Swept, Tenant, Time};
+use hapax_core::{Error, Kind, RecordId, Scan, Sweep, Swept, Tenant, Time};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -15,25 +15,31 @@ use super::fault;
 use super::pipeline::{Request, pipeline};
 use super::session::{self, Refusal, Session, Taken};
 use super::target::Target;
+use crate::memory::before;
+use crate::row::Row as Stored;
 
-const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
+pub(super) const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
 const FIND: &str = include_str!("../../sql/postgres/find.sql");
 const SCAN: &str = include_str!("../../sql/postgres/scan.sql");
+const SCAN_SUBJECT: &str = include_str!("../../sql/postgres/scan_subject.sql");
 const SWEEP: &str = include_str!("../../sql/postgres/sweep.sql");
 const PROBE: &str = include_str!("../../sql/postgres/probe.sql");
 
 const READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
-const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+pub(super) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// A record is remembered no longer than this after its time.
 const GRACE_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-type Answer = Result<Vec<Row>, tokio_postgres::Error>;
+/// Where the next page begins, if there is one.
+type Next = Option<(Time, RecordId)>;
+
+pub(super) type Answer = Result<Vec<Row>, tokio_postgres::Error>;
 
 /// The pools: sessions that serve requests, and sessions that clean up.
 pub(super) struct Reader {
-    app: Pool,
+    pub(super) app: Pool,
     janitor: Pool,
-    limit: Duration,
+    pub(super) limit: Duration,
 }
 
 impl Reader {
@@ -45,8 +51,8 @@ impl Reader {
         })
     }
 
-    /// The record with this id, if it is this tenant's.
-    pub(super) async fn find(&self, tenant: Tenant, id: RecordId) -> Result<Option<Record>, Error> {
+    /// The row with this id, if it is this tenant's.
+    pub(super) async fn find(&self, tenant: Tenant, id: RecordId) -> Result<Option<Stored>, Error> {
         let (tenant, id) = (tenant.as_uuid(), id.as_uuid());
         let rows = self
             .scoped(
@@ -57,11 +63,11 @@ impl Reader {
                 &[&tenant, &id],
             )
             .await?;
-        rows.first().map(columns::record).transpose()
+        rows.first().map(columns::stored).transpose()
     }
 
-    /// A page of one tenant's records, newest first.
-    pub(super) async fn scan(&self, scan: &Scan) -> Result<Page, Error> {
+    /// A page of one tenant's rows, newest first, and where the next begins.
+    pub(super) async fn scan(&self, scan: &Scan) -> Result<(Vec<Stored>, Next), Error> {
         let tenant = scan.tenant.as_uuid();
         let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
         let (before, id) = match scan.after {
@@ -71,25 +77,34 @@ impl Reader {
         let space = scan.space.as_ref().map(|space| space.as_str().to_owned());
         // One more than asked tells whether there is a next page.
         let ask = i64::try_from(limit + 1).unwrap_or(i64::MAX);
-        let params: [Param<'_>; 6] = [&tenant, &before, &id, &space, &scan.state, &ask];
+        let mut params: Vec<Param<'_>> = vec![&tenant, &before, &id, &space, &scan.state, &ask];
+        let subject = scan.subject.map(|subject| subject.as_bytes().to_vec());
+        let sql = match &subject {
+            Some(subject) => {
+                params.push(subject);
+                SCAN_SUBJECT
+            }
+            None => SCAN,
+        };
         let rows = self
-            .scoped("listing records", SET_TENANT, &tenant, SCAN, &params)
+            .scoped("listing records", SET_TENANT, &tenant, sql, &params)
             .await?;
         let more = rows.len() > limit;
-        let records: Vec<Record> = rows
+        let records: Vec<Stored> = rows
             .iter()
             .take(limit)
-            .map(columns::record)
+            .map(columns::stored)
             .collect::<Result<_, _>>()?;
         let next = records
             .last()
             .filter(|_| more)
-            .map(|record| (record.created_at, record.id));
-        Ok(Page { records, next })
+            .map(|row| (Time::from_ms(row.created_at), RecordId::from_uuid(row.id)));
+        Ok((records, next))
     }
 
     /// One step of cleaning up, for all tenants.
     pub(super) async fn sweep(&self, sweep: Sweep, now: Time) -> Result<Swept, Error> {
+        let kept_from = before(now, sweep.audit_keep);
         let now = columns::moment(now.as_ms());
         let grace_ms = i64::try_from(sweep.grace.min(GRACE_MAX).as_millis()).unwrap_or(i64::MAX);
         let limit = i64::try_from(sweep.limit.min(Sweep::LIMIT_MAX)).unwrap_or(i64::MAX);
@@ -106,6 +121,7 @@ impl Reader {
             expired: count(0)?,
             retired: count(1)?,
             forgotten: count(2)?,
+            notes: self.remove_notes(kept_from, limit).await?,
         })
     }
 
@@ -149,6 +165,19 @@ impl Reader {
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
         self.transaction(operation, READ, Some((set, to)), sql, params)
+            .await
+    }
+
+    /// Runs one write for which one setting opens the view.
+    pub(super) async fn scoped_write(
+        &self,
+        operation: &'static str,
+        set: &'static str,
+        to: &Uuid,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Error> {
+        self.transaction(operation, WRITE, Some((set, to)), sql, params)
             .await
     }
 
@@ -208,7 +237,7 @@ impl Reader {
     }
 
     /// A session that did not answer in time is not used again.
-    fn finished<T>(
+    pub(super) fn finished<T>(
         &self,
         operation: &'static str,
         client: Client,
@@ -229,7 +258,10 @@ impl Reader {
     }
 }
 
-fn command<'a>(client: &'a tokio_postgres::Client, command: &'static str) -> Request<'a, Answer> {
+pub(super) fn command<'a>(
+    client: &'a tokio_postgres::Client,
+    command: &'static str,
+) -> Request<'a, Answer> {
     Box::pin(async move { client.batch_execute(command).await.map(|()| Vec::new()) })
 }
 
@@ -264,7 +296,7 @@ fn pool(target: &Target, taken: Taken, size: usize) -> Result<Pool, Error> {
         })
 }
 
-async fn checkout(pool: &Pool, operation: &'static str) -> Result<Client, Error> {
+pub(super) async fn checkout(pool: &Pool, operation: &'static str) -> Result<Client, Error> {
     let down = |why: &str| Error::new(Kind::Unavailable, operation).because(why);
     // The pool's own time-outs do not cover taking the role.
     let limit = pool.timeouts().create.unwrap_or(Duration::from_secs(5)) * 2;

@@ -63,7 +63,7 @@ pub struct Session {
     pub bypasses_rls: bool,
     /// Whether that role is, or may become, the owner of the tables.
     pub owns_tables: bool,
-    /// How many of the two tables are there.
+    /// How many of the three tables are there.
     pub tables: i64,
     /// Whether row level security is on for all of them.
     pub rls_enabled: bool,
@@ -80,7 +80,7 @@ impl Session {
     /// [`Kind::Unsafe`], with what is wrong and what to do.
     pub fn verify(&self) -> Result<(), Error> {
         let role = &self.role;
-        let wrong = if self.tables < 2 {
+        let wrong = if self.tables < 3 {
             "its tables are missing from the schema; run `hapax migrate` with the owner's URL"
                 .to_owned()
         } else if self.is_superuser {
@@ -94,11 +94,11 @@ impl Session {
                 "{role} owns the tables or is a member of their owner; give them to another role"
             )
         } else if !self.rls_enabled {
-            "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for token"
+            "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for token and audit_log"
                 .to_owned()
         } else if !self.rls_forced {
             "row level security is not forced; ALTER TABLE idempotency_keys FORCE ROW LEVEL SECURITY, and the same \
-             for token"
+             for token and audit_log"
                 .to_owned()
         } else {
             return Ok(());
@@ -183,7 +183,7 @@ mod tests {
             is_superuser: false,
             bypasses_rls: false,
             owns_tables: false,
-            tables: 2,
+            tables: 3,
             rls_enabled: true,
             rls_forced: true,
             syncs: true,
@@ -225,7 +225,7 @@ mod tests {
                 },
                 "FORCE",
             ),
-            (Session { tables: 1, ..safe }, "hapax migrate"),
+            (Session { tables: 2, ..safe }, "hapax migrate"),
         ] {
             let error = wrong.verify().unwrap_err();
             assert_eq!(error.kind(), Kind::Unsafe);

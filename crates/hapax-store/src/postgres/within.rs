@@ -7,7 +7,8 @@ use tokio_postgres::Transaction;
 use uuid::Uuid;
 
 use super::columns::{self, Columns, Step};
-use super::{PgLedger, fault, link};
+use super::{PgLedger, fault, link, tenant_keys};
+use crate::vault::{self, Ring, Vault};
 use crate::within::{Claimed, Settled};
 
 const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
@@ -26,6 +27,7 @@ const TRIES: usize = 16;
 /// The caller's login needs the rights of the app's role: `GRANT hapax_app TO shop`.
 pub struct Within<'a, 't> {
     transaction: &'a Transaction<'t>,
+    vault: Option<&'a Vault>,
 }
 
 impl std::fmt::Debug for Within<'_, '_> {
@@ -59,11 +61,22 @@ impl PgLedger {
     /// # }
     /// ```
     pub fn within<'a, 't>(transaction: &'a mut Transaction<'t>) -> Within<'a, 't> {
-        Within { transaction }
+        Within {
+            transaction,
+            vault: None,
+        }
     }
 }
 
-impl Within<'_, '_> {
+impl<'a> Within<'a, '_> {
+    /// The same, sealing and opening with `vault`, which must be the ledger's. Without it the records of a tenant
+    /// that has keys are neither read nor written.
+    #[must_use]
+    pub fn sealed(mut self, vault: &'a Vault) -> Self {
+        self.vault = Some(vault);
+        self
+    }
+
     /// Claims the key. What is granted is seen by others when the transaction commits, and never if it does not.
     ///
     /// # Errors
@@ -81,6 +94,7 @@ impl Within<'_, '_> {
                     return Ok(Claimed::Conflict(Box::new(record.clone())));
                 }
                 Verdict::Lost(doubt) => return Ok(Claimed::Lost(doubt)),
+                Verdict::Erased => return Ok(Claimed::Erased),
             };
             let next = step.next.clone();
             let lease = next
@@ -141,7 +155,16 @@ impl Within<'_, '_> {
     async fn find(&self, tenant: Uuid, id: Uuid) -> Result<Option<Record>, Error> {
         self.query(SET_TENANT, &[&tenant]).await?;
         let rows = self.query(FIND_LOCKED, &[&tenant, &id]).await?;
-        rows.first().map(columns::record).transpose()
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let row = columns::stored(row)?;
+        let ring = if vault::wanted(&row).is_empty() {
+            None
+        } else {
+            self.ring(tenant).await?
+        };
+        row.open(ring.as_ref()).map(Some)
     }
 
     async fn now(&self) -> Result<Time, Error> {
@@ -154,12 +177,34 @@ impl Within<'_, '_> {
 
     /// Whether the move was written.
     async fn write(&self, step: Move) -> Result<bool, Error> {
-        let step = Step::from(step);
-        let tenant = step.row.tenant_id;
+        let tenant = step.next.scope.tenant.as_uuid();
         self.query(SET_TENANT, &[&tenant]).await?;
+        let ring = self.ring(tenant).await?;
+        let step = Step::of(step, ring.as_ref())?;
         let columns = Columns::of(step.write, tenant, &[&step]);
         let rows = self.query(link::sql(step.write), &columns.params()).await?;
         Ok(!rows.is_empty())
+    }
+
+    /// The tenant's keys, made if there are none. Never remembered: the transaction may be rolled back.
+    async fn ring(&self, tenant: Uuid) -> Result<Option<Ring>, Error> {
+        let mut rows = self.query(tenant_keys::LIST, &[&tenant]).await?;
+        let Some(vault) = self.vault else {
+            if rows.is_empty() {
+                return Ok(None);
+            }
+            let why =
+                "this tenant's bodies are sealed; give the ledger's vault to `within(…).sealed(…)`";
+            return Err(Error::new(Kind::Unsafe, OPERATION).because(why));
+        };
+        if rows.is_empty() {
+            let minted = vault.mint(tenant, None)?;
+            self.query(tenant_keys::PUT, &tenant_keys::params(&minted))
+                .await?;
+            rows = self.query(tenant_keys::LIST, &[&tenant]).await?;
+        }
+        let stored = rows.iter().map(tenant_keys::wrapped);
+        vault.ring(&stored.collect::<Result<Vec<_>, _>>()?)
     }
 
     async fn query(

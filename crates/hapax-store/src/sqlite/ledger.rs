@@ -1,13 +1,13 @@
 //! The seam on top of the queues: packs moves on the way in and makes records of rows on the way out.
 
 use hapax_core::{
-    Answer, Durability, Error, Kind, Ledger, Move, Page, Record, RecordId, Scan, Swap, Sweep,
-    Swept, Tenant, Time,
+    Answer, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
+    RecordId, Scan, Swap, Sweep, Swept, Tenant, Time,
 };
 
 use super::moves::{self, Applied};
 use super::pack::{self, Packed};
-use super::{NAME, SqliteLedger, rows};
+use super::{NAME, SqliteLedger, notes, rows, tenant_keys};
 
 /// Packing and unpacking more than this leaves the async thread.
 const INLINE_WORK_BYTES_MAX: usize = 64 * 1024;
@@ -39,8 +39,17 @@ impl Ledger for SqliteLedger {
                 return Err(Error::new(Kind::Limit, "moving records").because(why));
             }
             let weight = moves.iter().map(pack::weight).sum();
-            let packed: Vec<Packed> =
-                aside(weight, move || moves.into_iter().map(Packed::of).collect()).await?;
+            let rings = self
+                .sealing(moves.iter().map(|step| step.next.scope.tenant))
+                .await?;
+            let pack = move |step: Move| {
+                let ring = rings.get(step.next.scope.tenant.as_uuid());
+                Packed::of(step, ring)
+            };
+            let packed: Vec<Packed> = aside(weight, move || {
+                moves.into_iter().map(pack).collect::<Result<_, _>>()
+            })
+            .await??;
             let bytes = packed.iter().map(Packed::bytes).sum();
             let applied = self
                 .write(packed.len(), bytes, move |connection| {
@@ -48,22 +57,27 @@ impl Ledger for SqliteLedger {
                 })
                 .await?;
             let weight = applied.iter().map(weight_of).sum();
+            let rings = self.opening(applied.iter().filter_map(Applied::row));
+            let rings = rings.await.map_err(|error| after(&applied, error))?;
             aside(weight, move || {
-                applied.into_iter().map(Swap::try_from).collect()
+                applied.into_iter().map(|one| one.open(&rings)).collect()
             })
             .await?
         })
     }
 
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
+        let vault = self.vault.clone();
         Box::pin(self.read(move |connection| {
             let row = rows::find(connection, tenant, id)?;
-            Ok(row.map(Record::try_from).transpose()?)
+            row.map(|row| tenant_keys::open(connection, vault.as_deref(), row))
+                .transpose()
         }))
     }
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
-        Box::pin(self.read(move |connection| rows::scan(connection, &scan)))
+        let vault = self.vault.clone();
+        Box::pin(self.read(move |connection| rows::scan(connection, vault.as_deref(), &scan)))
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
@@ -75,6 +89,23 @@ impl Ledger for SqliteLedger {
 
     fn check(&self) -> Answer<'_, ()> {
         Box::pin(self.write(1, 0, moves::check))
+    }
+
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            if notes.is_empty() {
+                return Ok(());
+            }
+            let bytes = notes.iter().map(notes::bytes).sum();
+            self.write(notes.len(), bytes, move |connection| {
+                notes::add_all(connection, &notes)
+            })
+            .await
+        })
+    }
+
+    fn notes(&self, scan: NoteScan) -> Answer<'_, NotePage> {
+        Box::pin(self.read(move |connection| notes::scan(connection, &scan)))
     }
 
     fn purges(&self) -> Option<u64> {
@@ -105,9 +136,19 @@ async fn aside<T: Send + 'static>(
     }
 }
 
-fn weight_of(applied: &Applied) -> usize {
-    match applied {
-        Applied::Stale(Some(row)) => rows::bodies(row),
-        Applied::Stale(None) | Applied::Written => 0,
+/// Some of the moves may stand, so an error after them must not say that nothing was written.
+fn after(applied: &[Applied], error: Error) -> Error {
+    let wrote = applied.iter().any(|one| matches!(one, Applied::Written));
+    match error.kind() {
+        Kind::Unavailable if wrote => {
+            Error::new(Kind::OutcomeUnknown, "moving records").caused_by(error)
+        }
+        Kind::Unavailable | Kind::OutcomeUnknown | Kind::Corrupt | Kind::Limit | Kind::Unsafe => {
+            error
+        }
     }
+}
+
+fn weight_of(applied: &Applied) -> usize {
+    applied.row().map_or(0, rows::bodies)
 }

@@ -10,7 +10,8 @@ use super::connection::{self, Role};
 use super::fault::failed;
 use crate::migration::{Migration, migrations, pending};
 
-static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_token");
+static ALL: &[Migration] =
+    migrations!("sqlite": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key");
 
 const TABLE: &str = include_str!("../../sql/sqlite/migration_table.sql");
 const EXISTS: &str = include_str!("../../sql/sqlite/migration_exists.sql");

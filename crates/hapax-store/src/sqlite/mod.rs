@@ -10,12 +10,14 @@ mod fault;
 mod ledger;
 mod migrate;
 mod moves;
+mod notes;
 mod options;
 mod pack;
 mod purges;
 mod queue;
 mod reader;
 mod rows;
+mod tenant_keys;
 mod tokens;
 mod within;
 mod writer;
@@ -35,6 +37,7 @@ pub use options::SqliteOptions;
 pub use within::Within;
 
 use crate::clock::Clock;
+use crate::vault::Vault;
 use connection::Role;
 use fault::Fault;
 use purges::Purges;
@@ -83,6 +86,7 @@ const CLOSED: &str = "the ledger is closed";
 pub struct SqliteLedger {
     path: PathBuf,
     clock: Clock,
+    vault: Option<Arc<Vault>>,
     durability: Durability,
     writes: Arc<Queue>,
     reads: Arc<Queue>,
@@ -109,6 +113,7 @@ impl SqliteLedger {
         let path = connection::prepare(path)?;
         let mut connection = connection::open(&path, &options, Role::Writer)?;
         migrate::migrate(&mut connection, options.clock.now())?;
+        tenant_keys::check(&connection, options.vault.as_deref())?;
         let purges = Arc::new(Purges::beside(&path));
         let count = moves::purge_count(&connection)
             .map_err(|error| fault::failed("opening the ledger", error))?;
@@ -126,6 +131,7 @@ impl SqliteLedger {
         let ledger = Self {
             path,
             clock: options.clock,
+            vault: options.vault,
             durability: options.durability,
             writes: writes.clone(),
             reads: reads.clone(),
@@ -156,7 +162,7 @@ impl SqliteLedger {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("ledger.db");
-    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token"]);
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key"]);
     /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

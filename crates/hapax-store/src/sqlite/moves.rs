@@ -5,10 +5,12 @@ use hapax_core::{Error, Kind, Swap, ledger::Write};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::fault::Fault;
+use super::notes;
 use super::pack::{Column, Packed};
 use super::queue::Effect;
 use super::rows;
 use crate::row::Row;
+use crate::vault::Rings;
 
 const INSERT: &str = include_str!("../../sql/sqlite/insert.sql");
 const REPLACE: &str = include_str!("../../sql/sqlite/replace.sql");
@@ -27,14 +29,24 @@ pub(super) enum Applied {
     Stale(Option<Box<Row>>),
 }
 
-impl TryFrom<Applied> for Swap {
-    type Error = Error;
-
-    fn try_from(applied: Applied) -> Result<Self, Error> {
-        match applied {
+impl Applied {
+    /// The answer, its stored row opened with the keys of its tenant.
+    pub(super) fn open(self, rings: &Rings) -> Result<Swap, Error> {
+        match self {
             Applied::Written => Ok(Swap::Written),
             Applied::Stale(None) => Ok(Swap::Stale(None)),
-            Applied::Stale(Some(row)) => Ok(Swap::Stale(Some(Box::new((*row).try_into()?)))),
+            Applied::Stale(Some(row)) => {
+                let ring = rings.get(row.tenant_id);
+                Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
+            }
+        }
+    }
+
+    /// The stored row, if there is one.
+    pub(super) fn row(&self) -> Option<&Row> {
+        match self {
+            Applied::Stale(Some(row)) => Some(row),
+            Applied::Stale(None) | Applied::Written => None,
         }
     }
 }
@@ -66,6 +78,9 @@ pub(super) fn apply(connection: &Connection, packed: &Packed) -> Result<Applied,
         Write::Replace => replace(connection, packed)?,
     };
     if written {
+        if let Some(note) = &packed.step.note {
+            notes::add(connection, note)?;
+        }
         return Ok(Applied::Written);
     }
     let next = &packed.step.next;
@@ -130,7 +145,7 @@ fn insert(connection: &Connection, packed: &Packed) -> rusqlite::Result<bool> {
 fn replace(connection: &Connection, packed: &Packed) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(REPLACE)?;
     bind(&mut statement, packed)?;
-    statement.raw_bind_parameter(28, packed.step.expect.map(|version| version.0))?;
+    statement.raw_bind_parameter(29, packed.step.expect.map(|version| version.0))?;
     let written = statement.raw_execute()? > 0;
     if written {
         drop_bodies(connection, packed, None)?;
@@ -191,7 +206,8 @@ fn bind(statement: &mut Statement<'_>, packed: &Packed) -> rusqlite::Result<()> 
         hapax_core::State::Held(_)
         | hapax_core::State::Settled { .. }
         | hapax_core::State::Free
-        | hapax_core::State::Expired => None,
+        | hapax_core::State::Expired
+        | hapax_core::State::Erased => None,
     };
     let request = packed.request.as_ref();
     let response = packed.response.as_ref();
@@ -202,7 +218,7 @@ fn bind(statement: &mut Statement<'_>, packed: &Packed) -> rusqlite::Result<()> 
     statement.raw_bind_parameter(4, next.key.as_str())?;
     statement.raw_bind_parameter(5, next.version.0)?;
     statement.raw_bind_parameter(6, next.state.as_str())?;
-    statement.raw_bind_parameter(7, next.fingerprint.as_bytes())?;
+    statement.raw_bind_parameter(7, &packed.asked.fingerprint)?;
     statement.raw_bind_parameter(
         8,
         next.principal
@@ -218,9 +234,9 @@ fn bind(statement: &mut Statement<'_>, packed: &Packed) -> rusqlite::Result<()> 
     statement.raw_bind_parameter(12, hold.map(|hold| hold.owner.as_u128().to_be_bytes()))?;
     statement.raw_bind_parameter(13, hold.map(|hold| hold.until.as_ms()))?;
     statement.raw_bind_parameter(14, doubt)?;
-    statement.raw_bind_parameter(15, next.request.content_hash.as_str())?;
+    statement.raw_bind_parameter(15, packed.asked.content_hash.as_str())?;
     statement.raw_bind_parameter(16, next.request.method.as_str())?;
-    statement.raw_bind_parameter(17, next.request.path.as_str())?;
+    statement.raw_bind_parameter(17, packed.asked.path.as_str())?;
     statement.raw_bind_parameter(18, next.request.content_type.as_str())?;
     statement.raw_bind_parameter(19, request.and_then(Column::inline))?;
     statement.raw_bind_parameter(20, request.and_then(Column::apart).is_some())?;
@@ -230,7 +246,13 @@ fn bind(statement: &mut Statement<'_>, packed: &Packed) -> rusqlite::Result<()> 
     statement.raw_bind_parameter(24, body.and_then(Column::apart).is_some())?;
     statement.raw_bind_parameter(25, next.created_at.as_ms())?;
     statement.raw_bind_parameter(26, next.expires_at.as_ms())?;
-    statement.raw_bind_parameter(27, response.map(|response| response.completed_at))
+    statement.raw_bind_parameter(27, response.map(|response| response.completed_at))?;
+    statement.raw_bind_parameter(
+        28,
+        next.subject
+            .as_ref()
+            .map(|subject| subject.as_bytes().as_slice()),
+    )
 }
 
 fn put_bodies(connection: &Connection, packed: &Packed) -> rusqlite::Result<()> {

@@ -1,11 +1,13 @@
 //! How a SQLite ledger is set up. Every wait and every queue has its limit here.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use hapax_core::{Durability, Error, Kind};
 
 use crate::clock::Clock;
+use crate::vault::Vault;
 
 /// How a SQLite ledger is set up. The defaults keep every promise.
 ///
@@ -30,6 +32,8 @@ pub struct SqliteOptions {
     pub durability: Durability,
     /// The clock that rules leases and expiry.
     pub clock: Clock,
+    /// Seals what is asked and answered. Without it nothing is sealed, and a file that has sealed rows is refused.
+    pub vault: Option<Arc<Vault>>,
     /// How many threads read.
     pub readers: usize,
     /// Past this many waiting moves, and as many waiting reads, work is refused.
@@ -55,6 +59,7 @@ impl Default for SqliteOptions {
         Self {
             durability: Durability::Full,
             clock: Clock::system(),
+            vault: None,
             readers: thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             queue_max: 16_384,
             queue_bytes_max: 256 * 1024 * 1024,

@@ -1,9 +1,9 @@
 //! A move with its bodies in column form, made before the writer sees it so that the writer only writes.
 
 use bytes::Bytes;
-use hapax_core::{Move, State, ledger::Write};
+use hapax_core::{Error, Move, State, ledger::Write};
 
-use crate::codec;
+use crate::vault::{Ring, Seal};
 
 /// Packed bodies over this are kept beside the row.
 const INLINE_BYTES_MAX: usize = 4096;
@@ -13,10 +13,20 @@ const INLINE_BYTES_MAX: usize = 4096;
 pub(super) struct Packed {
     pub(super) step: Move,
     pub(super) write: Write,
+    /// Empty when the move does not touch the request.
+    pub(super) asked: Asked,
     /// Absent also when the move does not touch the request.
     pub(super) request: Option<Column>,
     /// Present if the move writes an outcome.
     pub(super) response: Option<Response>,
+}
+
+/// The columns that tell what was asked, beside its body.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) fingerprint: Vec<u8>,
+    pub(super) content_hash: String,
+    pub(super) path: String,
 }
 
 /// The columns of an outcome.
@@ -49,32 +59,47 @@ impl Column {
 }
 
 impl Packed {
-    /// Packs what the move will write, and nothing else.
-    pub(super) fn of(step: Move) -> Self {
+    /// Packs what the move will write, and nothing else; sealed, if there are keys for it.
+    pub(super) fn of(step: Move, ring: Option<&Ring>) -> Result<Self, Error> {
         let write = step.write();
-        let writes_request = matches!(write, Write::Insert | Write::Replace);
-        let request = step
-            .next
-            .request
-            .body
-            .as_ref()
-            .filter(|_| writes_request)
-            .map(column);
+        let next = &step.next;
+        let seal = Seal::new(ring, next.scope.tenant.as_uuid(), next.id.as_uuid());
+        let column = |name, body: &Bytes| seal.body(name, body).map(Column);
+        let (mut asked, mut request) = (Asked::default(), None);
+        if matches!(write, Write::Insert | Write::Replace) {
+            let (fingerprint, content_hash) =
+                seal.asked(&next.fingerprint, &next.request.content_hash)?;
+            asked = Asked {
+                fingerprint,
+                content_hash,
+                path: seal.text("request_path", &next.request.path)?,
+            };
+            let body = next.request.body.as_ref();
+            request = body.map(|body| column("request_body", body)).transpose()?;
+        }
         let response = match &step.next.state {
             State::Settled { outcome, at } => Some(Response {
                 status: outcome.status,
-                headers: codec::pack_headers(&outcome.headers),
-                body: outcome.whole().map(column),
+                headers: seal.headers(&outcome.headers)?,
+                body: outcome
+                    .whole()
+                    .map(|body| column("response_body", body))
+                    .transpose()?,
                 completed_at: at.as_ms(),
             }),
-            State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => None,
+            State::Held(_)
+            | State::InDoubt { .. }
+            | State::Free
+            | State::Expired
+            | State::Erased => None,
         };
-        Self {
+        Ok(Self {
             step,
             write,
+            asked,
             request,
             response,
-        }
+        })
     }
 
     /// How much memory the move holds, roughly.
@@ -93,11 +118,7 @@ impl Packed {
 pub(super) fn weight(step: &Move) -> usize {
     let response = match &step.next.state {
         State::Settled { outcome, .. } => outcome.whole().map_or(0, Bytes::len),
-        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => 0,
+        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired | State::Erased => 0,
     };
     response + step.next.request.body.as_ref().map_or(0, Bytes::len)
-}
-
-fn column(body: &Bytes) -> Column {
-    Column(codec::pack(body))
 }

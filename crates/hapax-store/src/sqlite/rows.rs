@@ -1,15 +1,22 @@
 //! Reads rows: one by its id, a page of them, and those a sweep is due for.
 
+use std::collections::BTreeMap;
+
 use hapax_core::{Error, Kind, Page, Record, RecordId, Scan, Sweep, Swept, Tenant, Time};
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::fault::Fault;
+use super::notes;
 use super::queue::Effect;
+use super::tenant_keys;
+use crate::memory::{before, cleanup};
 use crate::row::Row;
+use crate::vault::Vault;
 
 const FIND: &str = include_str!("../../sql/sqlite/find.sql");
 const SCAN: &str = include_str!("../../sql/sqlite/scan.sql");
+const SCAN_SUBJECT: &str = include_str!("../../sql/sqlite/scan_subject.sql");
 const SWEEP_DUE: &str = include_str!("../../sql/sqlite/sweep_due.sql");
 const SWEEP_EXPIRE: &str = include_str!("../../sql/sqlite/sweep_expire.sql");
 const SWEEP_FORGET: &str = include_str!("../../sql/sqlite/sweep_forget.sql");
@@ -35,22 +42,32 @@ pub(super) fn find(
 }
 
 /// One page of a scan.
-pub(super) fn scan(connection: &Connection, scan: &Scan) -> Result<Page, Fault> {
+pub(super) fn scan(
+    connection: &Connection,
+    vault: Option<&Vault>,
+    scan: &Scan,
+) -> Result<Page, Fault> {
     let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
     let (before, id) = match scan.after {
         Some((created_at, id)) => (created_at.as_ms(), id.as_uuid()),
         None => (i64::MAX, Uuid::max()),
     };
-    let mut statement = connection.prepare_cached(SCAN)?;
-    let mut rows = statement.query(params![
-        scan.tenant.as_uuid().as_bytes(),
-        before,
-        id.as_bytes(),
-        scan.space.as_ref().map(hapax_core::Space::as_str),
-        scan.state,
-        // One more than the page holds tells whether there is another page.
-        i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1,
-    ])?;
+    let (tenant, id) = (scan.tenant.as_uuid(), id.as_bytes());
+    let space = scan.space.as_ref().map(hapax_core::Space::as_str);
+    // One more than the page holds tells whether there is another page.
+    let ask = i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1;
+    let mut statement = connection.prepare_cached(match scan.subject {
+        Some(_) => SCAN_SUBJECT,
+        None => SCAN,
+    })?;
+    let tenant = tenant.as_bytes();
+    let mut rows = match &scan.subject {
+        Some(subject) => {
+            let subject = subject.as_bytes();
+            statement.query(params![tenant, before, id, space, scan.state, ask, subject])?
+        }
+        None => statement.query(params![tenant, before, id, space, scan.state, ask])?,
+    };
     let mut page = Page {
         records: Vec::new(),
         next: None,
@@ -66,7 +83,8 @@ pub(super) fn scan(connection: &Connection, scan: &Scan) -> Result<Page, Fault> 
         }
         let row = read(row)?;
         bytes += bodies(&row);
-        page.records.push(row.try_into()?);
+        page.records
+            .push(tenant_keys::open(connection, vault, row)?);
     }
     Ok(page)
 }
@@ -80,6 +98,7 @@ pub(super) fn sweep(
     let limit = sweep.limit.min(Sweep::LIMIT_MAX);
     let mut swept = Swept::default();
     let due = due(connection, now, limit)?;
+    let mut tenants: BTreeMap<[u8; 16], Swept> = BTreeMap::new();
     for row in &due {
         let purge_at = Time::from_ms(row.expires_at).plus(sweep.grace).as_ms();
         connection
@@ -90,15 +109,32 @@ pub(super) fn sweep(
             row.id,
             None::<&str>
         ])?;
-        swept.expired += usize::from(!row.free);
-        swept.retired += usize::from(row.free);
+        let touched = tenants.entry(row.tenant_id).or_default();
+        touched.expired += usize::from(!row.free);
+        touched.retired += usize::from(row.free);
     }
     let left = i64::try_from(limit - due.len()).unwrap_or(0);
-    swept.forgotten = connection
-        .prepare_cached(SWEEP_FORGET)?
-        .execute(params![now.as_ms(), left])?;
-    let wrote = !due.is_empty() || swept.forgotten > 0;
+    for tenant in forget(connection, now, left)? {
+        tenants.entry(tenant).or_default().forgotten += 1;
+    }
+    for (tenant, touched) in tenants {
+        swept.expired += touched.expired;
+        swept.retired += touched.retired;
+        swept.forgotten += touched.forgotten;
+        let tenant = Tenant::from_uuid(Uuid::from_bytes(tenant));
+        notes::add(connection, &cleanup(tenant, now, touched))?;
+    }
+    swept.notes = notes::remove(connection, before(now, sweep.audit_keep), limit)?;
+    let wrote = swept != Swept::default();
     Ok((swept, Effect { wrote, purged: 0 }))
+}
+
+/// Forgets rows whose grace is over. Returns whose they were.
+fn forget(connection: &Connection, now: Time, limit: i64) -> rusqlite::Result<Vec<[u8; 16]>> {
+    connection
+        .prepare_cached(SWEEP_FORGET)?
+        .query_map(params![now.as_ms(), limit], |row| row.get(0))?
+        .collect()
 }
 
 struct Due {
@@ -174,6 +210,7 @@ fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
         created_at: row.get(24)?,
         expires_at: row.get(25)?,
         completed_at: row.get(26)?,
+        subject: row.get(27)?,
     })
 }
 
@@ -194,6 +231,10 @@ mod tests {
         for (sql, index) in [
             (FIND, "sqlite_autoindex_idempotency_keys_1"),
             (SCAN, "idx_idempotency_created"),
+            (SCAN_SUBJECT, "idx_idempotency_subject"),
+            (notes::NOTES, "idx_audit_tenant"),
+            (notes::NOTES_OF_KEY, "idx_audit_key"),
+            (notes::SWEEP_NOTES, "idx_audit_at"),
             (SWEEP_DUE, "idx_idempotency_expires"),
             (SWEEP_FORGET, "idx_idempotency_purge"),
         ] {

@@ -3,11 +3,14 @@
 
 use hapax_core::{Claim, Error, Kind, Lease, Move, Outcome, Record, Swap, Time, Verdict, decide};
 use rusqlite::{Connection, Transaction};
+use uuid::Uuid;
 
 use super::SqliteLedger;
 use super::fault::{Fault, failed};
 use super::moves::{self, Applied};
 use super::pack::Packed;
+use super::tenant_keys;
+use crate::vault::{Rings, Vault};
 use crate::within::{Claimed, Settled};
 
 /// How often a claim is tried. Two are enough under the write lock; the rest is for bugs.
@@ -17,6 +20,7 @@ const TRIES_MAX: usize = 4;
 #[derive(Debug)]
 pub struct Within<'t> {
     connection: &'t Connection,
+    vault: Option<&'t Vault>,
 }
 
 impl SqliteLedger {
@@ -70,11 +74,22 @@ impl SqliteLedger {
     pub fn within<'t>(transaction: &'t Transaction<'_>) -> Within<'t> {
         Within {
             connection: transaction,
+            vault: None,
         }
     }
 }
 
-impl Within<'_> {
+impl<'t> Within<'t> {
+    /// The same, sealing and opening with `vault`, which must be the ledger's. Without it the records of a tenant
+    /// that has keys are neither read nor written.
+    #[must_use]
+    pub fn sealed(self, vault: &'t Vault) -> Self {
+        Self {
+            vault: Some(vault),
+            ..self
+        }
+    }
+
     /// Claims a key at `now`. A granted claim is written in this transaction and in force once it commits.
     /// Blocks for the disk only.
     ///
@@ -91,8 +106,9 @@ impl Within<'_> {
                     return Ok(Claimed::Conflict(Box::new(record.clone())));
                 }
                 Verdict::Lost(doubt) => return Ok(Claimed::Lost(doubt)),
+                Verdict::Erased => return Ok(Claimed::Erased),
             };
-            match self.swap(Move::from_seen(seen.as_ref(), grant.next.clone()))? {
+            match self.swap(Move::from_seen(seen.as_ref(), grant.next.clone()), now)? {
                 Swap::Written => {
                     return leased(grant.next)
                         .map(|lease| Claimed::Granted(Box::new(lease), grant.cause));
@@ -111,7 +127,7 @@ impl Within<'_> {
     /// Those of [`hapax_core::Ledger::swap`]. After [`Kind::Unavailable`] roll back and try again.
     pub fn settle(&self, lease: Lease, outcome: Outcome, now: Time) -> Result<Settled, Error> {
         let (epoch, owner) = (lease.epoch(), lease.owner());
-        let stored = match self.swap(lease.settle(outcome.clone(), now))? {
+        let stored = match self.swap(lease.settle(outcome.clone(), now), now)? {
             Swap::Written => return Ok(Settled::Recorded),
             Swap::Stale(stored) => stored,
         };
@@ -120,26 +136,26 @@ impl Within<'_> {
             .as_ref()
             .and_then(|record| Lease::of((**record).clone(), epoch, owner));
         match current {
-            Some(lease) => self.swap(lease.settle(outcome, now)).map(Settled::from),
+            Some(lease) => self
+                .swap(lease.settle(outcome, now), now)
+                .map(Settled::from),
             None => Ok(Settled::LeaseLost(stored)),
         }
     }
 
     /// One move, all of it or nothing.
-    fn swap(&self, step: Move) -> Result<Swap, Error> {
+    fn swap(&self, step: Move, now: Time) -> Result<Swap, Error> {
         let operation = "moving a record in a transaction";
         let execute = |command: &str| {
             self.connection
                 .execute_batch(command)
                 .map_err(|error| failed(operation, error))
         };
-        let purges = step.purges;
-        let packed = Packed::of(step);
         execute("SAVEPOINT hapax_move")?;
-        match self.apply(&packed, purges) {
+        match self.apply(step, now) {
             Ok(applied) => {
                 execute("RELEASE hapax_move")?;
-                applied.try_into()
+                Ok(applied)
             }
             Err(fault) => {
                 // An error that ended the whole transaction took the savepoint along.
@@ -151,14 +167,36 @@ impl Within<'_> {
         }
     }
 
-    fn apply(&self, packed: &Packed, purges: bool) -> Result<Applied, Fault> {
-        let applied = moves::apply(self.connection, packed)?;
+    fn apply(&self, step: Move, now: Time) -> Result<Swap, Fault> {
+        let (tenant, purges) = (step.next.scope.tenant.as_uuid(), step.purges);
+        let rings = self.rings(tenant, now)?;
+        let packed = Packed::of(step, rings.get(tenant))?;
+        let applied = moves::apply(self.connection, &packed)?;
         if purges && matches!(applied, Applied::Written) {
             // Caches are told by the next write of any ledger on the file. Until then they are not wrong: within
             // a transaction only an outcome whose time is over is taken back, and those are not replayed.
             moves::raise_purge_count(self.connection, 0, 1)?;
         }
-        Ok(applied)
+        Ok(applied.open(&rings)?)
+    }
+
+    fn rings(&self, tenant: Uuid, now: Time) -> Result<Rings, Fault> {
+        let mut rings = Rings::default();
+        match self.vault {
+            Some(vault) => {
+                if let Some(ring) = tenant_keys::within(self.connection, vault, tenant, now)? {
+                    rings.insert(tenant, ring);
+                }
+            }
+            None if tenant_keys::has_keys(self.connection, tenant)? => {
+                let why = "this tenant's bodies are sealed; give the ledger's vault to `within(…).sealed(…)`";
+                return Err(Error::new(Kind::Unsafe, "claiming a key")
+                    .because(why)
+                    .into());
+            }
+            None => {}
+        }
+        Ok(rings)
     }
 }
 

@@ -3,10 +3,14 @@
 // Helpers of tests, which clippy does not know as such.
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod database;
 mod faults;
 mod isolation;
 mod opening;
+mod plans;
+mod vault;
+mod wakeups;
 mod within;
 
 use std::any::Any;

@@ -4,6 +4,7 @@ mod bodies;
 mod faults;
 mod files;
 mod sharing;
+mod vault;
 mod within;
 
 use std::any::Any;

@@ -105,7 +105,7 @@ fn cost(record: &Record) -> usize {
                 .sum();
             headers + outcome.whole().map_or(0, bytes::Bytes::len)
         }
-        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => 0,
+        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired | State::Erased => 0,
     };
     ENTRY_BYTES + answered + record.request.body.as_ref().map_or(0, bytes::Bytes::len)
 }

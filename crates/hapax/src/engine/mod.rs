@@ -1,7 +1,9 @@
 //! The engine: loops decide and swap, keeps leases alive, settles before anyone is answered.
 //! It decides nothing itself; [`hapax_core::decide()`] does.
 
+mod audit;
 mod cache;
+mod operator;
 mod settle;
 mod waiting;
 
@@ -16,9 +18,11 @@ use hapax_core::{
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use audit::Audit;
 use cache::Cache;
 use waiting::Waiting;
 
+pub use operator::Ruled;
 pub use settle::Settled;
 
 /// How often decide and swap may be overtaken by others before the claim gives up for now.
@@ -44,6 +48,8 @@ pub enum Claimed {
     Conflict(Box<Record>),
     /// It may have happened, and only a person may say.
     Lost(Doubt),
+    /// The key was used and what was stored under it is erased: nothing runs, and nothing can be replayed.
+    Erased,
 }
 
 /// Claims keys on a ledger, keeps their leases alive and records their outcomes once.
@@ -78,6 +84,8 @@ pub struct Engine {
     waiting: Arc<Waiting>,
     cache: Arc<Cache>,
     tasks: TaskTracker,
+    audit: Option<Arc<Audit>>,
+    poll: Duration,
 }
 
 /// How [`Engine::once`] ended.
@@ -91,6 +99,8 @@ pub enum Once {
     Conflict(Box<Record>),
     /// It may have happened, and only a person may say.
     Lost(Doubt),
+    /// The key was used and what was stored under it is erased.
+    Erased,
 }
 
 impl Once {
@@ -112,6 +122,9 @@ impl Once {
                 "it is in doubt whether it happened: {}",
                 doubt.as_str()
             ))),
+            Once::Erased => Err(NotDone(
+                "the key was used, and what was stored under it is erased".to_owned(),
+            )),
         }
     }
 }
@@ -138,12 +151,29 @@ impl Engine {
     /// An engine over `ledger` that keeps at most about `cache_bytes` of settled outcomes in memory.
     #[must_use]
     pub fn with_cache_bytes(ledger: Arc<dyn Ledger>, cache_bytes: usize) -> Self {
+        let waiting = Arc::new(Waiting::default());
+        // Weak: the ledger may outlive the engine, and must not keep its waiters.
+        let woken = Arc::downgrade(&waiting);
+        ledger.subscribe(Arc::new(move |id| {
+            if let Some(waiting) = woken.upgrade() {
+                waiting.wake(id);
+            }
+        }));
         Self {
             ledger,
-            waiting: Arc::new(Waiting::default()),
+            waiting,
             cache: Arc::new(Cache::new(cache_bytes)),
             tasks: TaskTracker::new(),
+            audit: None,
+            poll: POLL,
         }
+    }
+
+    /// The same engine, whose waiters look by themselves this often, for when a wake-up from another node is missed.
+    #[must_use]
+    pub fn with_poll(mut self, poll: Duration) -> Self {
+        self.poll = poll.max(Duration::from_millis(1));
+        self
     }
 
     /// A new attempt: unique, and not guessable.
@@ -181,6 +211,7 @@ impl Engine {
             match decide(seen.as_ref(), &claim, now) {
                 Verdict::Grant(grant) => {
                     let step = Move::from_seen(seen.as_ref(), grant.next);
+                    let step = self.noting_grant(step, grant.cause, now);
                     match self.grant(step, grant.cause).await? {
                         Ok(granted) => return Ok(granted),
                         Err(stored) => seen = stored,
@@ -193,12 +224,15 @@ impl Engine {
                 }
                 Verdict::Replay(outcome) => {
                     let record = seen.as_ref().expect("a replay is of a record");
+                    self.note_replay(record, outcome, now);
                     return Ok(Claimed::Replay(replayed(record, outcome)));
                 }
                 Verdict::Conflict(record) => {
+                    self.note_conflict(record, &claim, now);
                     return Ok(Claimed::Conflict(Box::new(record.clone())));
                 }
                 Verdict::Lost(doubt) => return Ok(Claimed::Lost(doubt)),
+                Verdict::Erased => return Ok(Claimed::Erased),
                 Verdict::Busy(until) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
@@ -213,7 +247,7 @@ impl Engine {
                     seen = self.reread(&claim).await?;
                     if still_busy(seen.as_ref(), &claim, self.ledger.now()) {
                         let pause = left
-                            .min(POLL)
+                            .min(self.poll)
                             .min(until.since(now).max(Duration::from_millis(1)));
                         // Woken or not, the record is read again: a wake-up is a hint, never an answer.
                         let _hint = tokio::time::timeout(pause, woken).await;
@@ -228,9 +262,17 @@ impl Engine {
     #[must_use]
     pub fn cached(&self, claim: &Claim) -> Option<Receipt> {
         let record = self.cache.get(claim.id(), self.ledger.purges())?;
-        match decide(Some(&record), claim, self.ledger.now()) {
-            Verdict::Replay(outcome) => Some(replayed(&record, outcome)),
-            Verdict::Grant(_) | Verdict::Busy(_) | Verdict::Conflict(_) | Verdict::Lost(_) => None,
+        let now = self.ledger.now();
+        match decide(Some(&record), claim, now) {
+            Verdict::Replay(outcome) => {
+                self.note_replay(&record, outcome, now);
+                Some(replayed(&record, outcome))
+            }
+            Verdict::Grant(_)
+            | Verdict::Busy(_)
+            | Verdict::Conflict(_)
+            | Verdict::Lost(_)
+            | Verdict::Erased => None,
         }
     }
 
@@ -262,6 +304,7 @@ impl Engine {
                         Claimed::Busy(after) => Ok(Once::Busy(after)),
                         Claimed::Conflict(record) => Ok(Once::Conflict(record)),
                         Claimed::Lost(doubt) => Ok(Once::Lost(doubt)),
+                        Claimed::Erased => Ok(Once::Erased),
                         Claimed::Granted(lease, _) => {
                             // The work ran and was not recorded: a second run needs a caller who asks for it.
                             self.release(lease).await?;
@@ -274,6 +317,7 @@ impl Engine {
             Claimed::Busy(after) => Ok(Once::Busy(after)),
             Claimed::Conflict(record) => Ok(Once::Conflict(record)),
             Claimed::Lost(doubt) => Ok(Once::Lost(doubt)),
+            Claimed::Erased => Ok(Once::Erased),
         }
     }
 
@@ -322,7 +366,8 @@ impl Engine {
         self.tasks.spawn(work)
     }
 
-    /// Waits until everything that was spawned has ended, at most `patience`. Returns whether it has.
+    /// Waits until everything that was spawned has ended, and everything noted is written, at most `patience`.
+    /// Returns whether it has.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.tasks.close();
         tokio::time::timeout(patience, self.tasks.wait())
@@ -414,7 +459,9 @@ fn still_busy(seen: Option<&Record>, claim: &Claim, now: Time) -> bool {
 fn replayed(record: &Record, outcome: &Arc<Outcome>) -> Receipt {
     let settled_at = match &record.state {
         State::Settled { at, .. } => *at,
-        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired => record.created_at,
+        State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired | State::Erased => {
+            record.created_at
+        }
     };
     Receipt {
         id: record.id,

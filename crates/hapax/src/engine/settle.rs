@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use hapax_core::{
-    Doubt, Error, Lease, Move, Outcome, Receipt, Record, RecordId, State, Swap, Tenant,
-};
+use hapax_core::{Doubt, Error, Lease, Move, Outcome, Receipt, Record, State, Swap};
 
 use super::Engine;
 
@@ -101,29 +99,6 @@ impl Engine {
         }
     }
 
-    /// Takes back whatever is stored under `id`, on an operator's word: the next claim runs as new.
-    /// Returns what was there; nothing if there was no record that answers for its key.
-    ///
-    /// # Errors
-    /// When the ledger could not say.
-    pub async fn delete(&self, tenant: Tenant, id: RecordId) -> Result<Option<Record>, Error> {
-        let mut seen = self.ledger.find(tenant, id).await?;
-        loop {
-            let Some(record) = seen.filter(answers) else {
-                return Ok(None);
-            };
-            let step = Move::replacing(&record, record.freed(self.ledger.now()));
-            match self.swap(step, "deleting the key").await? {
-                Swap::Written => {
-                    self.cache.remove(id);
-                    self.waiting.wake(id);
-                    return Ok(Some(record));
-                }
-                Swap::Stale(stored) => seen = stored.map(|record| *record),
-            }
-        }
-    }
-
     /// Writes the last move of a lease. A transient failure is tried again; a try whose answer got lost
     /// is recognised by what it wrote.
     async fn end(
@@ -181,13 +156,5 @@ fn same_end(tried: &Record, stored: &Record) -> bool {
             },
         ) => ours == theirs,
         (ours, theirs) => ours == theirs,
-    }
-}
-
-/// Whether a record still answers for its key; freed and swept ones do not exist for anyone.
-fn answers(record: &Record) -> bool {
-    match record.state {
-        State::Held(_) | State::InDoubt { .. } | State::Settled { .. } => true,
-        State::Free | State::Expired => false,
     }
 }

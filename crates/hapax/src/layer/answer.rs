@@ -38,7 +38,8 @@ const STORED: [HeaderName; 9] = [
 ];
 
 /// What is never stored, whatever a route says: credentials, framing and the time of the first answer.
-fn is_never_stored(name: &HeaderName) -> bool {
+#[must_use]
+pub fn is_never_stored(name: &HeaderName) -> bool {
     let name = name.as_str();
     name.ends_with("-authenticate")
         || name.starts_with("proxy-")
@@ -56,11 +57,6 @@ fn is_never_stored(name: &HeaderName) -> bool {
                 | "content-length"
                 | "authentication-info"
         )
-}
-
-/// Whether an answer with this status is final. The others give the key back, so that a retry runs.
-pub(super) fn is_final(status: StatusCode) -> bool {
-    !(status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429))
 }
 
 /// The headers of `response` that are recorded.
@@ -98,7 +94,9 @@ pub(super) fn replay(outcome: &Outcome) -> Response<Bytes> {
     response
 }
 
-pub(super) fn key_required(space: &str) -> Problem {
+/// The refusal of a request without a key, where `space` needs one.
+#[must_use]
+pub fn key_required(space: &str) -> Problem {
     let message =
         format!("{space} needs an Idempotency-Key header; send one that is new for each operation");
     Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_required", message)
@@ -235,6 +233,13 @@ pub(super) fn in_doubt(claim: &Claim, doubt: Doubt) -> Problem {
     Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_IN_DOUBT", message)
         .with_detail("key", claim.key.as_str())
         .with_detail("reason", doubt.as_str())
+}
+
+/// It was used, and what was stored under it is gone on purpose. A retry can never help.
+pub(super) fn erased() -> Problem {
+    let message = "the key was used and what was stored under it is erased; nothing runs again under it, \
+                   use another key for another operation";
+    Problem::new(StatusCode::GONE, "erased", message)
 }
 
 /// The ledger could not say, before anything ran.

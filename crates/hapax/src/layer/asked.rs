@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use hapax_core::canonical::{Document, Selection};
-use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Tenant};
+use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Subject, Tenant};
 use http::{HeaderMap, Method, Uri, header::CONTENT_TYPE};
 
-use super::route::{Route, holds_id};
+use super::pattern::holds_id;
+use super::route::Route;
 use crate::Engine;
 
 /// What a request asks, hashed.
@@ -100,12 +101,14 @@ impl Asked {
     ) -> Claim {
         let fingerprint = self.fingerprint();
         let content_hash = self.content_hash();
+        let subject = route.subject.as_deref().and_then(|at| self.subject(at));
         Claim {
             scope,
             key,
             fingerprint,
             principal,
             owner: Engine::owner(),
+            subject,
             policy: route.policy,
             request: Request {
                 method: self.method.to_string(),
@@ -114,6 +117,19 @@ impl Asked {
                 content_hash,
                 body: Some(self.body),
             },
+        }
+    }
+
+    /// Whom the body is about: the string or number at the JSON pointer `at`, if there is one.
+    fn subject(&self, at: &str) -> Option<Subject> {
+        if !is_json(&self.content_type) {
+            return None;
+        }
+        let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        match body.pointer(at)? {
+            serde_json::Value::String(name) => Some(Subject::of(name.as_bytes())),
+            serde_json::Value::Number(number) => Some(Subject::of(number.to_string().as_bytes())),
+            _other => None,
         }
     }
 }

@@ -12,6 +12,8 @@ pub enum KeyError {
     Repeated,
     /// The value is not a key, for this reason.
     Malformed(String),
+    /// The value is bare where only a quoted string is taken.
+    Unquoted,
 }
 
 impl std::fmt::Display for KeyError {
@@ -21,6 +23,9 @@ impl std::fmt::Display for KeyError {
                 f.write_str("the Idempotency-Key header came more than once; send one")
             }
             KeyError::Malformed(why) => write!(f, "the Idempotency-Key header is not a key: {why}"),
+            KeyError::Unquoted => f.write_str(
+                "the Idempotency-Key header is not an RFC 8941 string; write it in double quotes",
+            ),
         }
     }
 }
@@ -45,6 +50,35 @@ impl std::error::Error for KeyError {}
 /// # Errors
 /// [`KeyError`] when the header is there and not exactly one key of 1 to 255 visible ASCII characters.
 pub fn parse_key(headers: &HeaderMap) -> Result<Option<Key>, KeyError> {
+    value_of(headers)?.map(key_of).transpose()
+}
+
+/// Like [`parse_key`], taking only a quoted string, as the IETF draft has it.
+///
+/// ```
+/// use hapax::layer::{KeyError, parse_key_strictly};
+/// use http::HeaderMap;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("idempotency-key", "\"order-7\"".parse().unwrap());
+/// assert_eq!(parse_key_strictly(&headers)?.unwrap().as_str(), "order-7");
+/// headers.insert("idempotency-key", "order-7".parse().unwrap());
+/// assert_eq!(parse_key_strictly(&headers), Err(KeyError::Unquoted));
+/// # Ok::<(), KeyError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`parse_key`], and [`KeyError::Unquoted`].
+pub fn parse_key_strictly(headers: &HeaderMap) -> Result<Option<Key>, KeyError> {
+    let value = value_of(headers)?;
+    let quoted = |value: &HeaderValue| value.as_bytes().trim_ascii_start().starts_with(b"\"");
+    if value.is_some_and(|value| !quoted(value)) {
+        return Err(KeyError::Unquoted);
+    }
+    value.map(key_of).transpose()
+}
+
+fn value_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, KeyError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -52,7 +86,7 @@ pub fn parse_key(headers: &HeaderMap) -> Result<Option<Key>, KeyError> {
     if values.next().is_some() {
         return Err(KeyError::Repeated);
     }
-    key_of(value).map(Some)
+    Ok(Some(value))
 }
 
 fn key_of(value: &HeaderValue) -> Result<Key, KeyError> {

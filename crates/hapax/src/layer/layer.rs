@@ -8,7 +8,7 @@ use tower_layer::Layer;
 
 use super::route::Routes;
 use super::service::Idempotency;
-use crate::Engine;
+use crate::{Engine, Observer};
 
 /// Finds the tenant of a request.
 type TenantOf = dyn Fn(&Parts) -> Option<Tenant> + Send + Sync;
@@ -26,6 +26,7 @@ pub struct IdempotencyLayer {
 pub(super) struct Setup {
     pub(super) engine: Engine,
     pub(super) routes: Routes,
+    pub(super) observer: Arc<Observer>,
     tenant_of: Option<Arc<TenantOf>>,
 }
 
@@ -37,6 +38,7 @@ impl IdempotencyLayer {
             setup: Arc::new(Setup {
                 engine,
                 routes: Routes::default(),
+                observer: Arc::default(),
                 tenant_of: None,
             }),
         }
@@ -46,6 +48,12 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn routes(self, routes: Routes) -> Self {
         self.with(|setup| Setup { routes, ..setup })
+    }
+
+    /// The same layer, counting on `observer`, which other doors may share.
+    #[must_use]
+    pub fn observer(self, observer: Arc<Observer>) -> Self {
+        self.with(|setup| Setup { observer, ..setup })
     }
 
     /// The same layer, finding the tenant of a request by `find`.
@@ -64,6 +72,7 @@ impl IdempotencyLayer {
         let setup = Setup {
             engine: self.setup.engine.clone(),
             routes: self.setup.routes.clone(),
+            observer: self.setup.observer.clone(),
             tenant_of: self.setup.tenant_of.clone(),
         };
         Self {

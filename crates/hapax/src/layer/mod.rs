@@ -46,19 +46,23 @@ mod future;
 mod key;
 #[allow(clippy::module_inception)]
 mod layer;
+mod pattern;
 mod route;
 mod run;
 mod service;
+mod statuses;
 
 pub use asked::Asked;
 pub use body::{RequestBody, ResponseBody};
 pub use future::ResponseFuture;
-pub use key::{KeyError, parse_key};
+pub use key::{KeyError, parse_key, parse_key_strictly};
 pub use layer::IdempotencyLayer;
-pub use route::{InvalidRoute, Route, Routes, route_pattern};
+pub use pattern::route_pattern;
+pub use route::{EXCLUDED, InvalidRoute, Route, Routes};
 pub use service::Idempotency;
+pub use statuses::{InvalidStatus, Statuses};
 
 pub use answer::{
     IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT, X_IDEMPOTENCY_EXPIRED,
-    X_IDEMPOTENCY_REPLAY, conflict_details,
+    X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, key_required,
 };

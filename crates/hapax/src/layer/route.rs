@@ -1,15 +1,17 @@
 //! Routes: the pattern a request belongs to, and the options that apply to it.
 //! Nothing here reads a configuration file.
 
-use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::canonical::{Path, Selection};
-use hapax_core::{Fingerprint, OnLost, Policy, Space};
-use http::{HeaderName, Method, StatusCode};
+use hapax_core::{OnLost, Policy};
+use http::{HeaderName, StatusCode};
+
+use super::statuses::Statuses;
 
 /// The top-level fields that do not count when two bodies are compared, unless a route says otherwise.
-const EXCLUDED: [&str; 7] = [
+pub const EXCLUDED: [&str; 7] = [
     "created_at",
     "updated_at",
     "timestamp",
@@ -23,6 +25,10 @@ const NO_PATHS: [&str; 0] = [];
 
 /// What applies to the requests of a route.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, as people set them"
+)]
 pub struct Route {
     /// Refuse a request without a key, unless one can be derived.
     pub required: bool,
@@ -38,6 +44,14 @@ pub struct Route {
     pub redact: Vec<Path>,
     /// Response headers that are stored beside the usual ones.
     pub store_headers: Vec<HeaderName>,
+    /// The statuses whose answers are final. Any other gives the key back, so that a retry runs.
+    pub store_statuses: Statuses,
+    /// Where the body says whom it is about, as a JSON pointer, so that everything about them can be erased.
+    pub subject: Option<String>,
+    /// Take only quoted keys, as RFC 8941 writes strings.
+    pub strict_keys: bool,
+    /// Write refusals as RFC 9457 even to callers who do not ask for it.
+    pub problem_json: bool,
     /// The largest request body under a key.
     pub max_body_bytes: usize,
     /// The largest response that is kept for a replay.
@@ -54,6 +68,10 @@ impl Default for Route {
             selection: Selection::new(EXCLUDED, NO_PATHS).expect("no path, so none is malformed"),
             redact: Vec::new(),
             store_headers: Vec::new(),
+            store_statuses: Statuses::default(),
+            subject: None,
+            strict_keys: false,
+            problem_json: false,
             max_body_bytes: 8 * 1024 * 1024,
             max_response_bytes: 8 * 1024 * 1024,
         }
@@ -118,11 +136,11 @@ impl Route {
 #[derive(Clone, Debug)]
 pub struct Routes {
     /// Sorted so that the longest pattern comes first.
-    table: Vec<(String, Route)>,
-    otherwise: Option<Route>,
+    table: Vec<(String, Arc<Route>)>,
+    otherwise: Option<Arc<Route>>,
 }
 
-/// A route pattern that does not say `METHOD:path`.
+/// A route pattern that does not say `METHOD:path`, or names a method that is never keyed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidRoute(String);
 
@@ -130,7 +148,7 @@ impl std::fmt::Display for InvalidRoute {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "'{}' is not a route pattern; write METHOD:path, as in PUT:customers-* or *:*",
+            "'{}' is not a route pattern; write POST, PUT, PATCH, DELETE or *, then :path, as in PUT:customers-* or *:*",
             self.0
         )
     }
@@ -150,7 +168,7 @@ impl Routes {
     pub fn any(route: Route) -> Self {
         Self {
             table: Vec::new(),
-            otherwise: Some(route),
+            otherwise: Some(Arc::new(route)),
         }
     }
 
@@ -168,13 +186,15 @@ impl Routes {
     /// # Errors
     /// [`InvalidRoute`] when the pattern is not `METHOD:path`.
     pub fn with(mut self, pattern: &str, route: Route) -> Result<Self, InvalidRoute> {
-        let valid = pattern
-            .split_once(':')
-            .is_some_and(|(method, path)| !method.is_empty() && !path.is_empty());
+        let valid = pattern.split_once(':').is_some_and(|(method, path)| {
+            matches!(method, "POST" | "PUT" | "PATCH" | "DELETE" | "*")
+                && !path.is_empty()
+                && path.bytes().all(|byte| (0x21..=0x7e).contains(&byte))
+        });
         if !valid {
             return Err(InvalidRoute(pattern.to_owned()));
         }
-        self.table.push((pattern.to_owned(), route));
+        self.table.push((pattern.to_owned(), Arc::new(route)));
         self.table
             .sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
         Ok(self)
@@ -183,12 +203,34 @@ impl Routes {
     /// The route that applies to `route_pattern`, if any does.
     #[must_use]
     pub fn find(&self, route_pattern: &str) -> Option<&Route> {
+        self.shared(route_pattern).map(Arc::as_ref)
+    }
+
+    /// The same, to keep while a request runs.
+    pub(super) fn shared(&self, route_pattern: &str) -> Option<&Arc<Route>> {
         let matching = self
             .table
             .iter()
-            .find(|(pattern, _)| matches(pattern.as_bytes(), route_pattern.as_bytes()));
+            .find(|(pattern, _)| belongs(pattern, route_pattern));
         matching.map(|(_, route)| route).or(self.otherwise.as_ref())
     }
+
+    /// The same routes, each changed by `change`.
+    #[must_use]
+    pub fn map(mut self, mut change: impl FnMut(Route) -> Route) -> Self {
+        let routes = self.table.iter_mut().map(|(_, route)| route);
+        for route in routes.chain(self.otherwise.as_mut()) {
+            *route = Arc::new(change(Route::clone(route)));
+        }
+        self
+    }
+}
+
+/// Whether a route belongs to a pattern: its method to the method, its path to the path.
+fn belongs(pattern: &str, route_pattern: &str) -> bool {
+    let (method, path) = pattern.split_once(':').unwrap_or((pattern, ""));
+    let (its_method, its_path) = route_pattern.split_once(':').unwrap_or((route_pattern, ""));
+    (method == "*" || method == its_method) && matches(path.as_bytes(), its_path.as_bytes())
 }
 
 /// Whether `pattern` matches all of `text`. Linear: only the last star is ever tried again.
@@ -213,127 +255,9 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// The route a request belongs to: its method and its path without `/api` and `/vN`, segments joined by
-/// `-`, and ids (numbers, UUIDs, ULIDs) as `{id}`.
-///
-/// ```
-/// use hapax::layer::route_pattern;
-/// use http::Method;
-///
-/// assert_eq!(route_pattern(&Method::POST, "/api/v1/bookings/hold").as_str(), "POST:bookings-hold");
-/// assert_eq!(route_pattern(&Method::PUT, "/customers/42").as_str(), "PUT:customers-{id}");
-/// ```
-///
-/// # Panics
-/// Never: whatever the path, the pattern is visible ASCII within the limit.
-#[must_use]
-pub fn route_pattern(method: &Method, path: &str) -> Space {
-    let mut segments = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .peekable();
-    while segments
-        .next_if(|segment| *segment == "api" || is_version(segment))
-        .is_some()
-    {}
-    let mut pattern = format!("{method}:");
-    for (at, segment) in segments.enumerate() {
-        if at > 0 {
-            pattern.push('-');
-        }
-        if is_id(segment) {
-            pattern.push_str("{id}");
-        } else {
-            push_visible(&mut pattern, segment);
-        }
-    }
-    if pattern.ends_with(':') {
-        pattern.push('/');
-    }
-    if pattern.len() > Space::BYTES_MAX {
-        let rest = Fingerprint::of(pattern.as_bytes()).short();
-        pattern.truncate(Space::BYTES_MAX - rest.len() - 1);
-        pattern = format!("{pattern}~{rest}");
-    }
-    Space::new(&pattern).expect("visible ASCII within the limit")
-}
-
-/// Whether a path holds an id, so that its route stands for many concrete paths.
-pub(super) fn holds_id(path: &str) -> bool {
-    path.split('/').any(is_id)
-}
-
-fn is_version(segment: &str) -> bool {
-    segment
-        .strip_prefix('v')
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
-}
-
-fn is_id(segment: &str) -> bool {
-    let number = !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
-    let ulid = segment.len() == 26
-        && segment.as_bytes()[0] <= b'7'
-        && segment.bytes().all(|b| {
-            b.is_ascii_alphanumeric()
-                && !matches!(b.to_ascii_uppercase(), b'I' | b'L' | b'O' | b'U')
-        })
-        && segment.bytes().any(|b| b.is_ascii_digit());
-    number || ulid || uuid::Uuid::try_parse(segment).is_ok()
-}
-
-fn push_visible(pattern: &mut String, segment: &str) {
-    for byte in segment.bytes() {
-        if (0x21..=0x7e).contains(&byte) {
-            pattern.push(char::from(byte));
-        } else {
-            // Writing to a String does not fail.
-            let _ = write!(pattern, "%{byte:02X}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_of_every_kind_become_one_route() {
-        for id in [
-            "7",
-            "0123",
-            "11111111-1111-1111-1111-111111111111",
-            "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-        ] {
-            assert_eq!(
-                route_pattern(&Method::PUT, &format!("/v2/jobs/{id}/notes")).as_str(),
-                "PUT:jobs-{id}-notes"
-            );
-        }
-        assert_eq!(
-            route_pattern(&Method::PUT, "/jobs/7a").as_str(),
-            "PUT:jobs-7a"
-        );
-    }
-
-    #[test]
-    fn odd_paths_still_have_a_route() {
-        assert_eq!(route_pattern(&Method::POST, "/").as_str(), "POST:/");
-        assert_eq!(
-            route_pattern(&Method::POST, "//api//v1//").as_str(),
-            "POST:/"
-        );
-        assert_eq!(
-            route_pattern(&Method::POST, "/café").as_str(),
-            "POST:caf%C3%A9"
-        );
-        let long =
-            |tail: &str| route_pattern(&Method::POST, &format!("/{}{tail}", "x".repeat(4000)));
-        assert_ne!(
-            long("a"),
-            long("b"),
-            "long routes are shortened without meeting"
-        );
-    }
 
     #[test]
     fn the_longest_pattern_wins_and_stars_match_anything() {
@@ -343,11 +267,25 @@ mod tests {
             ("PUT:customers-*", "PUT:customers", false),
             ("POST:*-hold", "POST:bookings-hold", true),
             ("POST:*a*a*a*b", "POST:aaaaaaaaaaaaaaaaaaaaaaaa", false),
+            ("*:jobs-*", "POST:x:jobs-{id}", false),
         ] {
-            assert_eq!(
-                matches(pattern.as_bytes(), text.as_bytes()),
-                expected,
-                "{pattern} {text}"
+            assert_eq!(belongs(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_could_never_match_is_refused() {
+        for wrong in [
+            "customers",
+            "GET:customers",
+            "put:customers",
+            "PUT:",
+            ":a",
+            "PUT:a b",
+        ] {
+            assert!(
+                Routes::table().with(wrong, Route::default()).is_err(),
+                "{wrong}"
             );
         }
     }

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -14,9 +15,10 @@ use tower_service::Service;
 
 use super::answer;
 use super::body::{RequestBody, ResponseBody};
+use super::layer::Setup;
 use super::route::Route;
 use crate::problem::Problem;
-use crate::{Claimed, Engine, Settled};
+use crate::{Claimed, Settled};
 
 /// How a keyed request ended.
 pub(super) enum Ran<B: Body> {
@@ -41,9 +43,9 @@ enum Handled<B: Body> {
 
 /// Claims, then answers as the claim says.
 pub(super) async fn claim_and_run<S, ReqBody, ResBody>(
-    engine: Engine,
+    setup: Arc<Setup>,
     claim: Claim,
-    route: Route,
+    route: Arc<Route>,
     inner: S,
     request: Request<RequestBody<ReqBody>>,
 ) -> Result<Ran<ResBody>, S::Error>
@@ -51,9 +53,9 @@ where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
     ResBody: Body,
 {
-    let problem = match engine.claim(claim.clone()).await {
+    let problem = match setup.observer.claim(&setup.engine, claim.clone()).await {
         Ok(Claimed::Granted(lease, cause)) => {
-            return run(&engine, lease, cause, &route, inner, request).await;
+            return run(&setup, lease, cause, &route, inner, request).await;
         }
         Ok(Claimed::Replay(receipt)) => {
             let response = answer::replay(&receipt.outcome).map(ResponseBody::whole);
@@ -61,9 +63,10 @@ where
         }
         Ok(Claimed::Busy(held_for)) => answer::in_progress(&claim, held_for),
         Ok(Claimed::Conflict(record)) => {
-            answer::conflict(&record, &claim, &route, engine.ledger().now())
+            answer::conflict(&record, &claim, &route, setup.engine.ledger().now())
         }
         Ok(Claimed::Lost(doubt)) => answer::in_doubt(&claim, doubt),
+        Ok(Claimed::Erased) => answer::erased(),
         Err(error) => {
             tracing::error!(%error, code = error.kind().code(), "the key was not claimed");
             answer::not_claimed(&error)
@@ -74,7 +77,7 @@ where
 
 /// Runs the handler to its end, whoever still waits for it.
 async fn run<S, ReqBody, ResBody>(
-    engine: &Engine,
+    setup: &Setup,
     lease: Lease,
     cause: Cause,
     route: &Route,
@@ -87,23 +90,24 @@ where
 {
     let work = async {
         let response = inner.call(request).await?;
-        Ok(handle(response, route.max_response_bytes).await)
+        Ok(handle(response, route).await)
     };
-    let (lease, ran) = engine
+    let (lease, ran) = setup
+        .engine
         .run(lease, AssertUnwindSafe(work).catch_unwind())
         .await;
     let handled = match ran {
         Ok(Ok(handled)) => handled,
         Ok(Err(error)) => {
-            give_up(engine, lease).await;
+            give_up(setup, lease).await;
             return Err(error);
         }
         Err(panic) => {
-            give_up(engine, lease).await;
+            give_up(setup, lease).await;
             std::panic::resume_unwind(panic);
         }
     };
-    let mut ran = record(engine, lease, route, handled).await;
+    let mut ran = record(setup, lease, route, handled).await;
     if let (Ran::Answered(response), Cause::Expired) = (&mut ran, cause) {
         response.headers_mut().insert(
             answer::X_IDEMPOTENCY_EXPIRED,
@@ -114,18 +118,18 @@ where
 }
 
 async fn record<B: Body>(
-    engine: &Engine,
+    setup: &Setup,
     lease: Lease,
     route: &Route,
     handled: Handled<B>,
 ) -> Ran<B> {
     let (parts, outcome, body) = match handled {
         Handled::Passed(response) => {
-            release(engine, lease).await;
+            release(setup, lease).await;
             return Ran::Answered(response.map(ResponseBody::passed));
         }
         Handled::Broken(parts, first, failure) => {
-            give_up(engine, lease).await;
+            give_up(setup, lease).await;
             return Ran::Answered(Response::from_parts(
                 parts,
                 ResponseBody::broken(first, failure),
@@ -149,7 +153,7 @@ async fn record<B: Body>(
         ..outcome
     };
     let id = lease.id();
-    match engine.settle(lease, outcome).await {
+    match setup.observer.settle(&setup.engine, lease, outcome).await {
         Ok(Settled::Recorded(_)) => Ran::Answered(Response::from_parts(parts, body)),
         Ok(Settled::Lost(stored)) => {
             tracing::error!(%id, "the lease was lost while the handler ran; its answer is not recorded");
@@ -158,6 +162,7 @@ async fn record<B: Body>(
                 Some(State::Settled { outcome, .. }) if outcome.whole().is_some() => {
                     Ran::Answered(answer::replay(&outcome).map(ResponseBody::whole))
                 }
+                Some(State::Erased) => Ran::Refused(answer::erased()),
                 Some(
                     State::Settled { .. }
                     | State::Held(_)
@@ -176,8 +181,9 @@ async fn record<B: Body>(
 }
 
 /// Reads the answer as far as it can be recorded.
-async fn handle<B: Body>(response: Response<B>, bytes_max: usize) -> Handled<B> {
-    if !answer::is_final(response.status()) {
+async fn handle<B: Body>(response: Response<B>, route: &Route) -> Handled<B> {
+    let bytes_max = route.max_response_bytes;
+    if !route.store_statuses.holds(response.status()) {
         return Handled::Passed(response);
     }
     let (parts, body) = response.into_parts();
@@ -212,20 +218,24 @@ async fn handle<B: Body>(response: Response<B>, bytes_max: usize) -> Handled<B> 
     }
 }
 
-async fn release(engine: &Engine, lease: Lease) {
+async fn release(setup: &Setup, lease: Lease) {
     let id = lease.id();
-    if let Err(error) = engine.release(lease).await {
+    if let Err(error) = setup.observer.release(&setup.engine, lease).await {
         tracing::error!(%id, %error, "the key was not given back; it is free when its lease runs out");
     }
 }
 
 /// The handler ended without an answer: run again, or in doubt, as the record's policy says.
-async fn give_up(engine: &Engine, lease: Lease) {
+async fn give_up(setup: &Setup, lease: Lease) {
     let id = lease.id();
     match lease.record().on_lost {
-        OnLost::Retry => release(engine, lease).await,
+        OnLost::Retry => release(setup, lease).await,
         OnLost::Hold => {
-            if let Err(error) = engine.doubt(lease, Doubt::OutcomeUnknown).await {
+            let doubted = setup
+                .observer
+                .doubt(&setup.engine, lease, Doubt::OutcomeUnknown)
+                .await;
+            if let Err(error) = doubted {
                 tracing::error!(%id, %error, "the doubt was not recorded; the key is in doubt when its lease runs out");
             }
         }

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hapax_core::{Claim, Key, Principal, Scope, Space};
+use http::header::{ACCEPT, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
@@ -15,7 +16,8 @@ use super::asked::Asked;
 use super::body::{RequestBody, ResponseBody};
 use super::future::ResponseFuture;
 use super::layer::Setup;
-use super::route::{Route, route_pattern};
+use super::pattern::route_pattern;
+use super::route::Route;
 use super::{answer, key, run};
 use crate::problem::{Problem, TraceId};
 
@@ -80,12 +82,12 @@ where
                     request,
                 )))
             }
-            Err(problem) => {
-                let response = refuse(
-                    *problem,
-                    request.headers(),
-                    request.extensions().get::<TraceId>(),
-                );
+            Err(refused) => {
+                let (parts, _unread) = request.into_parts();
+                let tenant = self.setup.tenant(&parts);
+                self.setup.observer.key_refused(tenant, &refused.space);
+                let trace = parts.extensions.get::<TraceId>();
+                let response = refuse(refused.problem, &parts.headers, trace, refused.problem_json);
                 ResponseFuture::keyed(Box::pin(std::future::ready(Ok(response))))
             }
         }
@@ -95,14 +97,21 @@ where
 /// A request that runs under a key.
 struct Keyed {
     space: Space,
-    route: Route,
+    route: Arc<Route>,
     /// Absent when it is derived from the body, which is not read yet.
     key: Option<Key>,
 }
 
+/// A request that does not run, since its key is missing or is none.
+struct Refused {
+    space: Space,
+    problem: Problem,
+    problem_json: bool,
+}
+
 impl<S> Idempotency<S> {
     /// How `request` is keyed, if it is.
-    fn keyed<B>(&self, request: &Request<B>) -> Result<Option<Keyed>, Box<Problem>> {
+    fn keyed<B>(&self, request: &Request<B>) -> Result<Option<Keyed>, Box<Refused>> {
         if !matches!(
             *request.method(),
             Method::POST | Method::PUT | Method::PATCH | Method::DELETE
@@ -110,18 +119,30 @@ impl<S> Idempotency<S> {
             return Ok(None);
         }
         let space = route_pattern(request.method(), request.uri().path());
-        let Some(route) = self.setup.routes.find(space.as_str()) else {
+        let Some(route) = self.setup.routes.shared(space.as_str()) else {
             return Ok(None);
         };
-        let key = key::parse_key(request.headers())
-            .map_err(|error| Box::new(answer::key_invalid(&error)))?;
+        let refused = |space: &Space, problem: Problem| {
+            Box::new(Refused {
+                space: space.clone(),
+                problem,
+                problem_json: route.problem_json,
+            })
+        };
+        let parse = if route.strict_keys {
+            key::parse_key_strictly
+        } else {
+            key::parse_key
+        };
+        let key = parse(request.headers())
+            .map_err(|error| refused(&space, answer::key_invalid(&error)))?;
         match key {
             None if route.derive => Ok(Some(Keyed {
                 space,
                 route: route.clone(),
                 key: None,
             })),
-            None if route.required => Err(Box::new(answer::key_required(space.as_str()))),
+            None if route.required => Err(refused(&space, answer::key_required(space.as_str()))),
             None => Ok(None),
             Some(key) => Ok(Some(Keyed {
                 space,
@@ -152,27 +173,41 @@ where
 {
     let (parts, body) = request.into_parts();
     let trace = parts.extensions.get::<TraceId>().cloned();
+    let problem_json = keyed.route.problem_json;
     let bytes = match collect(body, keyed.route.max_body_bytes).await {
         Ok(bytes) => bytes,
-        Err(problem) => return Ok(refuse(*problem, &parts.headers, trace.as_ref())),
+        Err(problem) => {
+            return Ok(refuse(
+                *problem,
+                &parts.headers,
+                trace.as_ref(),
+                problem_json,
+            ));
+        }
     };
     let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
-    let engine = &setup.engine;
-    if let Some(receipt) = engine.cached(&claim) {
+    if let Some(receipt) = setup.observer.cached(&setup.engine, &claim) {
         return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
     }
     // On a task of its own from the claim on: a client that goes away leaves neither a key held by
     // nobody nor a handler cut off in the middle.
     let headers = parts.headers.clone();
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
-    let work = run::claim_and_run(engine.clone(), claim, keyed.route, inner, request);
-    match engine.spawn(work).await {
+    let work = run::claim_and_run(setup.clone(), claim, keyed.route, inner, request);
+    match setup.engine.spawn(work).await {
         Ok(Ok(run::Ran::Answered(response))) => Ok(response),
-        Ok(Ok(run::Ran::Refused(problem))) => Ok(refuse(problem, &headers, trace.as_ref())),
+        Ok(Ok(run::Ran::Refused(problem))) => {
+            Ok(refuse(problem, &headers, trace.as_ref(), problem_json))
+        }
         Ok(Err(error)) => Err(error),
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_cancelled) => Ok(refuse(answer::stopping(), &headers, trace.as_ref())),
+            Err(_cancelled) => Ok(refuse(
+                answer::stopping(),
+                &headers,
+                trace.as_ref(),
+                problem_json,
+            )),
         },
     }
 }
@@ -226,11 +261,16 @@ where
 
 fn refuse<B: Body>(
     problem: Problem,
-    headers: &http::HeaderMap,
+    headers: &HeaderMap,
     trace: Option<&TraceId>,
+    problem_json: bool,
 ) -> Response<ResponseBody<B>> {
     let trace = trace.cloned().unwrap_or_else(|| TraceId::of(headers));
-    problem
-        .into_response(&trace, headers)
-        .map(ResponseBody::whole)
+    let response = if problem_json {
+        let accept = HeaderValue::from_static("application/problem+json");
+        problem.into_response(&trace, &HeaderMap::from_iter([(ACCEPT, accept)]))
+    } else {
+        problem.into_response(&trace, headers)
+    };
+    response.map(ResponseBody::whole)
 }

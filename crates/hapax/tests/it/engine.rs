@@ -338,9 +338,19 @@ async fn doubt_under_hold_is_answered_until_it_is_deleted() {
         engine.claim(claim("k")).await.unwrap(),
         Claimed::Lost(Doubt::OutcomeUnknown)
     ));
-    assert!(engine.delete(Tenant::DEFAULT, id).await.unwrap().is_some());
     assert!(
-        engine.delete(Tenant::DEFAULT, id).await.unwrap().is_none(),
+        engine
+            .delete(Tenant::DEFAULT, id, "op")
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        engine
+            .delete(Tenant::DEFAULT, id, "op")
+            .await
+            .unwrap()
+            .is_none(),
         "it is gone"
     );
     assert!(matches!(
@@ -391,7 +401,7 @@ async fn the_cache_never_serves_what_another_process_deleted() {
     let elsewhere = Engine::new(ledger);
     assert!(
         elsewhere
-            .delete(Tenant::DEFAULT, receipt.id)
+            .delete(Tenant::DEFAULT, receipt.id, "op")
             .await
             .unwrap()
             .is_some()

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hapax::core::{
-    Answer, Durability, Error, Kind, Ledger, Move, Page, Record, RecordId, Scan, Swap, Sweep,
-    Swept, Tenant, Time,
+    Answer, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
+    RecordId, Scan, Swap, Sweep, Swept, Tenant, Time,
 };
 use hapax::store::{Clock, MemoryLedger};
 
@@ -98,6 +98,14 @@ impl Ledger for Faulty {
 
     fn check(&self) -> Answer<'_, ()> {
         self.inner.check()
+    }
+
+    fn note(&self, notes: Vec<Note>) -> Answer<'_, ()> {
+        self.inner.note(notes)
+    }
+
+    fn notes(&self, scan: NoteScan) -> Answer<'_, NotePage> {
+        self.inner.notes(scan)
     }
 
     fn purges(&self) -> Option<u64> {

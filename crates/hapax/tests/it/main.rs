@@ -9,3 +9,6 @@ mod client;
 mod engine;
 mod faulty;
 mod layer;
+mod operator;
+mod options;
+mod wakeups;

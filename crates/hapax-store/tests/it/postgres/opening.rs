@@ -35,7 +35,7 @@ async fn eight_nodes_migrate_at_once() {
         .query_one("SELECT count(*) FROM schema_migration", &[])
         .await
         .unwrap();
-    assert_eq!(ran.get::<_, i64>(0), 2);
+    assert_eq!(ran.get::<_, i64>(0), 4);
     assert!(
         PgLedger::migrate(&database.url).await.unwrap().is_empty(),
         "nothing is left to run"
@@ -47,7 +47,12 @@ async fn migrate_says_what_ran() {
     let database = Database::create().await;
     assert_eq!(
         PgLedger::migrate(&database.url).await.unwrap(),
-        ["0001_idempotency_keys", "0002_token"]
+        [
+            "0001_idempotency_keys",
+            "0002_token",
+            "0003_audit",
+            "0004_tenant_key"
+        ]
     );
 }
 

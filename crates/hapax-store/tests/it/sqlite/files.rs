@@ -1,11 +1,13 @@
 //! The file itself: how it is made, migrated and refused.
 
+use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 
-use hapax_core::{Kind, Ledger, Swap};
+use hapax_core::{Kind, Ledger, Move, State, Swap, Version};
 use hapax_store::SqliteLedger;
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
+use sha2::{Digest, Sha256};
 
 use super::{beside, claim, count, folder, insert, open_in};
 
@@ -50,11 +52,19 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             .collect()
     });
 
-    assert_eq!(ran, ["0001_idempotency_keys", "0002_token"]);
+    assert_eq!(
+        ran,
+        [
+            "0001_idempotency_keys",
+            "0002_token",
+            "0003_audit",
+            "0004_tenant_key"
+        ]
+    );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        2
+        4
     );
 }
 
@@ -159,4 +169,94 @@ async fn closing_writes_what_was_handed_in_and_refuses_the_rest() {
         !folder.path().join("ledger.db-wal").exists(),
         "the log is back in the file"
     );
+}
+
+/// The file as the first two migrations left it, with a settled row whose answer lives apart and a row without.
+fn file_before_erasing(path: &Path) {
+    let before = rusqlite::Connection::open(path).expect("the file is made");
+    let table = include_str!("../../../sql/sqlite/migration_table.sql");
+    before.execute_batch(table).expect("the list is made");
+    for (number, name, sql) in [
+        (
+            1,
+            "0001_idempotency_keys",
+            include_str!("../../../migrations/sqlite/0001_idempotency_keys.sql"),
+        ),
+        (
+            2,
+            "0002_token",
+            include_str!("../../../migrations/sqlite/0002_token.sql"),
+        ),
+    ] {
+        before.execute_batch(sql).expect("it migrates");
+        let sha256 = data_encoding::HEXLOWER.encode(&Sha256::digest(sql.as_bytes()));
+        let record = include_str!("../../../sql/sqlite/migration_record.sql");
+        before
+            .execute(record, rusqlite::params![number, name, sha256, 0])
+            .expect("it is recorded");
+    }
+    let claims = [claim("apart", 1), claim("plain", 1)];
+    for (claim, apart) in claims.iter().zip([true, false]) {
+        let (tenant, id) = (claim.scope.tenant.as_uuid(), claim.id().as_uuid());
+        let (tenant, id) = (tenant.as_bytes(), id.as_bytes());
+        let body = (!apart).then_some(b"\x00inline".as_slice());
+        before
+            .execute(
+                "INSERT INTO idempotency_keys (
+                     tenant_id, id, idempotency_key, route_pattern, content_hash, request_method, request_path,
+                     request_content_type, response_status_code, response_body, response_body_apart, response_headers,
+                     created_at, expires_at, completed_at, version, state, fingerprint, on_lost, lease_ms
+                 ) VALUES (?1, ?2, ?3, ?4, '', 'POST', '/', '', 200, ?5, ?6, '[]', 1, 9000000000000, 2, 7, 'settled', ?7,
+                           'retry', 1000)",
+                rusqlite::params![
+                    tenant,
+                    id,
+                    claim.key.as_str(),
+                    claim.scope.space.as_str(),
+                    body,
+                    apart,
+                    claim.fingerprint.as_bytes(),
+                ],
+            )
+            .expect("the row is written");
+        if apart {
+            before
+                .execute(
+                    "INSERT INTO idempotency_body (tenant_id, id, part, body) VALUES (?1, ?2, 'response', ?3)",
+                    rusqlite::params![tenant, id, b"\x00kept apart".as_slice()],
+                )
+                .expect("its body is written");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_from_before_erasing_keeps_every_row_and_body() {
+    let folder = folder();
+    let path = folder.path().join("ledger.db");
+    file_before_erasing(&path);
+    let ledger = SqliteLedger::open(&path, SqliteOptions::default()).expect("it migrates");
+
+    for (key, body) in [("apart", "kept apart"), ("plain", "inline")] {
+        let claim = claim(key, 1);
+        let stored = ledger.find(claim.scope.tenant, claim.id()).await;
+        let stored = stored.expect("it reads").expect("it is still there");
+        let State::Settled { outcome, .. } = &stored.state else {
+            panic!("it is settled, not {stored:?}");
+        };
+        assert_eq!(outcome.whole().expect("it is kept"), body.as_bytes());
+        assert_eq!((stored.version, stored.subject), (Version(7), None));
+        let erased = stored.erased(ledger.now());
+        let step = Move::replacing(&stored, erased.clone());
+        assert_eq!(
+            ledger.swap(vec![step]).await.expect("it writes"),
+            [Swap::Written]
+        );
+        let left = ledger.find(claim.scope.tenant, claim.id()).await;
+        assert_eq!(left.expect("it reads"), Some(erased));
+    }
+    let beside = beside(&ledger);
+    assert_eq!(count(&beside, "SELECT count(1) FROM idempotency_body"), 0);
+    let left_over = "SELECT count(1) FROM sqlite_schema WHERE sql LIKE '%keys_before%' OR sql LIKE '%body_before%'";
+    assert_eq!(count(&beside, left_over), 0);
 }

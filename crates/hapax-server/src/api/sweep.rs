@@ -1,0 +1,36 @@
+//! /v1/sweep: what the hourly sweep and `hapax sweep` do, now.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
+use hapax::problem::Problem;
+use hapax_core::Tenant;
+use serde_json::{Value, json};
+
+use super::App;
+use crate::cmd::sweep;
+use crate::problem::Refusal;
+
+/// Removes what has expired. A sweep is for all tenants, so only an owner of the default one may ask for it.
+pub(super) async fn now(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+) -> Result<Answer<Value>, Refusal> {
+    if tenant != Tenant::DEFAULT {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "forbidden",
+            "a sweep is for all tenants; ask with an owner's token of the tenant default, or wait for the next one",
+        )
+        .into());
+    }
+    let grace = Duration::from_millis(app.config.sweep_grace_ms);
+    let swept = sweep::all(app.store.ledger.as_ref(), grace).await;
+    app.observer.swept(swept.as_ref());
+    let swept = swept?;
+    Ok(Answer(
+        json!({"swept": swept.expired, "forgotten": swept.forgotten}),
+    ))
+}

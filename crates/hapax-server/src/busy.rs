@@ -1,0 +1,202 @@
+//! Whether a connection is in use: requests that are being answered, and answers that are being sent.
+//! One that is not in use can be closed, and one whose client takes no more of its answer, too.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// Answers up to this size fit what the system buffers for a connection, and are not followed.
+const BUFFERED_BYTES: u64 = 64 * 1024;
+
+/// What goes on on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Busy {
+    /// Requests whose handler has not answered.
+    requests: AtomicUsize,
+    /// Answers of which there is more to come, from their handler or to their client.
+    sending: AtomicUsize,
+    /// Those among them whose handler has no more just now: the client is not to blame.
+    awaited: AtomicUsize,
+    /// Rises whenever a piece of an answer is asked for.
+    pieces: AtomicU64,
+    changed: Notify,
+}
+
+/// A request that is being answered.
+pub(crate) struct Entered(Arc<Busy>);
+
+impl Busy {
+    pub(crate) fn enter(busy: &Arc<Self>) -> Entered {
+        busy.requests.fetch_add(1, Ordering::SeqCst);
+        busy.changed.notify_one();
+        Entered(Arc::clone(busy))
+    }
+
+    /// Waits until nothing was going on for `span`, or a client has taken nothing of its answer for `stalled`.
+    pub(crate) async fn idle_for(&self, span: Duration, stalled: Duration) {
+        let (mut pieces, mut since) = (0, Instant::now());
+        loop {
+            let waited = timeout_at(Instant::now() + span, self.changed.notified()).await;
+            let now = self.pieces.load(Ordering::SeqCst);
+            let sending = self.sending.load(Ordering::SeqCst) > 0;
+            if now != pieces || !sending || self.awaited.load(Ordering::SeqCst) > 0 {
+                (pieces, since) = (now, Instant::now());
+            }
+            let quiet = waited.is_err() && self.requests.load(Ordering::SeqCst) == 0;
+            if quiet && (!sending || since.elapsed() >= stalled) {
+                return;
+            }
+        }
+    }
+}
+
+impl Entered {
+    /// The response, whose body keeps the connection in use until it is sent.
+    pub(crate) fn sends(self, response: Response) -> Response {
+        let bytes = response.body().size_hint().exact();
+        if bytes.is_some_and(|bytes| bytes <= BUFFERED_BYTES) {
+            return response;
+        }
+        self.0.sending.fetch_add(1, Ordering::SeqCst);
+        let busy = Arc::clone(&self.0);
+        response.map(|body| {
+            Body::new(Sending {
+                body,
+                busy,
+                awaited: false,
+            })
+        })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::SeqCst);
+        self.0.changed.notify_one();
+    }
+}
+
+/// An answer on its way to the client.
+struct Sending {
+    body: Body,
+    busy: Arc<Busy>,
+    /// Whether the last piece was not there yet when it was asked for.
+    awaited: bool,
+}
+
+impl Sending {
+    fn set_awaited(&mut self, awaited: bool) {
+        match (self.awaited, awaited) {
+            (false, true) => self.busy.awaited.fetch_add(1, Ordering::SeqCst),
+            (true, false) => self.busy.awaited.fetch_sub(1, Ordering::SeqCst),
+            (true, true) | (false, false) => return,
+        };
+        self.awaited = awaited;
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.set_awaited(false);
+        self.busy.sending.fetch_sub(1, Ordering::SeqCst);
+        self.busy.changed.notify_one();
+    }
+}
+
+impl HttpBody for Sending {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let frame = Pin::new(&mut this.body).poll_frame(context);
+        this.set_awaited(frame.is_pending());
+        this.busy.pieces.fetch_add(1, Ordering::SeqCst);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use http_body_util::BodyExt;
+
+    const SPAN: Duration = Duration::from_millis(10);
+    const STALLED: Duration = Duration::from_millis(30);
+    const NEVER: Duration = Duration::from_millis(300);
+
+    async fn is_idle(busy: &Busy) -> bool {
+        tokio::time::timeout(NEVER, busy.idle_for(SPAN, STALLED))
+            .await
+            .is_ok()
+    }
+
+    /// An answer without a known length: one piece, and then nothing for ever.
+    struct Endless(Option<Frame<Bytes>>);
+
+    impl HttpBody for Endless {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            match self.0.take() {
+                Some(frame) => Poll::Ready(Some(Ok(frame))),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_requests_is_idle_and_one_with_a_request_is_not() {
+        let busy = Arc::new(Busy::default());
+        assert!(is_idle(&busy).await);
+        let entered = Busy::enter(&busy);
+        assert!(!is_idle(&busy).await);
+        drop(entered);
+        assert!(is_idle(&busy).await);
+    }
+
+    #[tokio::test]
+    async fn a_silent_stream_keeps_its_connection_and_a_client_that_reads_nothing_does_not() {
+        let busy = Arc::new(Busy::default());
+        let first = Endless(Some(Frame::data(Bytes::from_static(b"one"))));
+        let mut response = Busy::enter(&busy).sends(Response::new(Body::new(first)));
+        assert!(is_idle(&busy).await, "nobody takes the answer");
+        response.body_mut().frame().await.unwrap().unwrap();
+        assert!(response.body_mut().frame().now_or_never().is_none());
+        assert!(!is_idle(&busy).await, "the handler has no more just now");
+        drop(response);
+        assert!(is_idle(&busy).await);
+    }
+
+    #[tokio::test]
+    async fn a_small_answer_does_not_keep_its_connection() {
+        let busy = Arc::new(Busy::default());
+        let _response = Busy::enter(&busy).sends(Response::new(Body::from("small")));
+        assert!(is_idle(&busy).await);
+    }
+}

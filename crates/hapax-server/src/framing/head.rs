@@ -1,0 +1,187 @@
+//! Judges one request head: what follows it, or why that can be read in two ways.
+//! What is malformed in any other way is left to hyper, which refuses it.
+
+/// What follows a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Follows {
+    Bytes(u64),
+    Chunks,
+}
+
+/// Where the first head in `bytes` ends, looking from `from` on. Lines end as hyper's do: LF, or CR LF.
+pub(super) fn end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from.saturating_sub(2);
+    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\n') {
+        at += found + 1;
+        match &bytes[at..] {
+            [b'\n', ..] => return Some(at + 1),
+            [b'\r', b'\n', ..] => return Some(at + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What follows `head`, or why nobody can tell for sure.
+pub(super) fn judge(head: &[u8]) -> Result<Follows, &'static str> {
+    let mut lines = head
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let request_line = lines.next().unwrap_or_default();
+    let mut length: Option<u64> = None;
+    let mut chunked = false;
+    for line in lines {
+        if line
+            .first()
+            .is_some_and(|byte| matches!(byte, b' ' | b'\t'))
+        {
+            return Err("a header is folded over two lines");
+        }
+        if line.contains(&b'\r') {
+            return Err("a line holds a carriage return");
+        }
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            continue;
+        };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        match Framing::named(name)? {
+            None => {}
+            Some(Framing::Length) => {
+                let this = number(value).ok_or("Content-Length is not a number")?;
+                if length.is_some_and(|length| length != this) {
+                    return Err("there are two different Content-Lengths");
+                }
+                length = Some(this);
+            }
+            Some(Framing::Encoding) => {
+                if chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err("Transfer-Encoding is not chunked alone");
+                }
+                chunked = true;
+            }
+        }
+    }
+    match (length, chunked) {
+        (Some(_), true) => Err("there are both Content-Length and Transfer-Encoding"),
+        (None, true) if !request_line.ends_with(b"HTTP/1.1") => {
+            Err("HTTP/1.0 has no Transfer-Encoding")
+        }
+        (None, true) => Ok(Follows::Chunks),
+        (length, false) => Ok(Follows::Bytes(length.unwrap_or(0))),
+    }
+}
+
+enum Framing {
+    Length,
+    Encoding,
+}
+
+impl Framing {
+    /// The framing header of this name. One that another server could take for it is refused.
+    fn named(name: &[u8]) -> Result<Option<Self>, &'static str> {
+        let plain: Vec<u8> = name
+            .iter()
+            .filter(|byte| byte.is_ascii_graphic())
+            .map(|byte| {
+                if *byte == b'_' {
+                    b'-'
+                } else {
+                    byte.to_ascii_lowercase()
+                }
+            })
+            .collect();
+        let framing = match plain.as_slice() {
+            b"content-length" => Self::Length,
+            b"transfer-encoding" => Self::Encoding,
+            _ => return Ok(None),
+        };
+        if name.eq_ignore_ascii_case(&plain) {
+            Ok(Some(framing))
+        } else {
+            Err("a header is almost, but not quite, one that says how long the body is")
+        }
+    }
+}
+
+/// Digits alone: a sign, a list or a space in between is no number.
+fn number(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(headers: &str) -> Result<Follows, &'static str> {
+        judge(format!("POST / HTTP/1.1\r\nhost: h\r\n{headers}\r\n").as_bytes())
+    }
+
+    #[test]
+    fn one_length_or_chunks_alone_are_clear() {
+        assert_eq!(judged(""), Ok(Follows::Bytes(0)));
+        assert_eq!(judged("Content-Length: 7\r\n"), Ok(Follows::Bytes(7)));
+        assert_eq!(
+            judged("content-length:7\ncontent-length: 7 \r\n"),
+            Ok(Follows::Bytes(7))
+        );
+        assert_eq!(
+            judged("transfer-encoding:\tChunked\r\n"),
+            Ok(Follows::Chunks)
+        );
+    }
+
+    #[test]
+    fn whatever_can_be_read_in_two_ways_is_refused() {
+        for headers in [
+            "content-length: 6\r\ntransfer-encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n",
+            "content-length: 6\r\ncontent-length: 7\r\n",
+            "content-length: 6, 6\r\n",
+            "content-length: +6\r\n",
+            "content-length: 0x6\r\n",
+            "content-length: -1\r\n",
+            "content-length:\r\n",
+            "content-length: 99999999999999999999\r\n",
+            "transfer-encoding: gzip\r\n",
+            "transfer-encoding: gzip, chunked\r\n",
+            "transfer-encoding: chunked, identity\r\n",
+            "transfer-encoding: identity\r\n",
+            "transfer-encoding: xchunked\r\n",
+            "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+            "transfer-encoding : chunked\r\n",
+            "transfer_encoding: chunked\r\n",
+            "content-length\t: 6\r\n",
+            "transfer-encoding:\r\n chunked\r\n",
+            "x: a\r\n content-length: 6\r\n",
+            "x: a\rtransfer-encoding: chunked\r\n",
+        ] {
+            assert!(judged(headers).is_err(), "{headers:?}");
+        }
+        assert!(judge(b"POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn a_head_ends_at_the_first_empty_line() {
+        for (bytes, expected) in [
+            (&b"a\r\n\r\nb"[..], Some(5)),
+            (b"a\n\nb", Some(3)),
+            (b"a\n\r\nb\r\n\r\n", Some(4)),
+            (b"a\r\nb\r\n", None),
+            (b"a\r\n\r", None),
+        ] {
+            assert_eq!(end(bytes, 0), expected, "{bytes:?}");
+            // However it comes in pieces.
+            for cut in 0..bytes.len() {
+                let first = end(&bytes[..cut], 0);
+                assert_eq!(
+                    first.or_else(|| end(bytes, cut)),
+                    expected,
+                    "{bytes:?} at {cut}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Requests through a watched connection, whole and in pieces.
+
+use super::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What hyper would read of `bytes` that come `piece` at a time, and which request is refused.
+async fn through(bytes: &[u8], piece: usize) -> (Vec<u8>, Option<u64>) {
+    let (mut client, server) = tokio::io::duplex(piece);
+    let watch = Arc::new(Watch::default());
+    let mut watched = Watched::new(server, Arc::clone(&watch), 8192);
+    let bytes = bytes.to_vec();
+    let sent = tokio::spawn(async move { client.write_all(&bytes).await });
+    let mut read = Vec::new();
+    watched.read_to_end(&mut read).await.unwrap();
+    sent.await.unwrap().unwrap();
+    (
+        read,
+        (0..10).find(|number| watch.refused(*number).is_some()),
+    )
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
+const POST: &str = "POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello";
+const CHUNKED: &str = "PUT / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+const BOTH: &str =
+    "POST / HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /admin";
+
+#[tokio::test]
+async fn clear_requests_pass_unchanged_however_they_come() {
+    let all = format!("{GET}{POST}{CHUNKED}{POST}{GET}");
+    for piece in [1, 2, 3, 7, 64, 4096] {
+        assert_eq!(
+            through(all.as_bytes(), piece).await,
+            (all.clone().into_bytes(), None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_unclear_head_is_replaced_and_nothing_passes_after_it() {
+    for (before, number) in [
+        ("", 0),
+        (GET, 1),
+        (POST, 1),
+        (&format!("{CHUNKED}{POST}")[..], 2),
+    ] {
+        for piece in [1, 5, 4096] {
+            let (read, refused) = through(format!("{before}{BOTH}").as_bytes(), piece).await;
+            assert_eq!(read, [before.as_bytes(), STAND_IN].concat());
+            assert_eq!(refused, Some(number));
+        }
+    }
+}
+
+#[tokio::test]
+async fn http2_and_what_follows_an_upgrade_pass_unseen() {
+    let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nPOST / HTTP/1.1\r\ncontent-length: x\r\n\r\n";
+    assert_eq!(
+        through(preface.as_bytes(), 3).await,
+        (preface.as_bytes().to_vec(), None)
+    );
+    let (mut client, server) = tokio::io::duplex(4096);
+    let watch = Arc::new(Watch::default());
+    let mut watched = Watched::new(server, Arc::clone(&watch), 8192);
+    client.write_all(GET.as_bytes()).await.unwrap();
+    let mut first = [0; GET.len()];
+    watched.read_exact(&mut first).await.unwrap();
+    watch.open();
+    client.write_all(BOTH.as_bytes()).await.unwrap();
+    drop(client);
+    let mut rest = Vec::new();
+    watched.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, BOTH.as_bytes());
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_or_is_none_is_passed_on_and_marked() {
+    let hello = "\x16\x03\x01 not HTTP at all";
+    assert_eq!(
+        through(hello.as_bytes(), 1).await,
+        (hello.as_bytes().to_vec(), Some(0))
+    );
+    let long = format!("GET / HTTP/1.1\r\nx: {}", "a".repeat(9000));
+    let (read, refused) = through(long.as_bytes(), 4096).await;
+    assert_eq!((read.len(), refused), (long.len(), Some(0)));
+}

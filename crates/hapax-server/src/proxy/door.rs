@@ -1,0 +1,225 @@
+//! The door of the proxy: what may come in, and whose request it is. It forwards nothing itself.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use anyhow::Result;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use hapax::layer::Idempotency;
+use hapax::problem::Problem;
+use hapax_core::{Principal, Tenant};
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{Method, StatusCode, Uri, Version};
+use tower_service::Service;
+
+use super::body::Failure;
+use super::upstream::Upstream;
+use crate::config::proxy::Proxy;
+use crate::exit::Usage;
+use crate::problem::Refusal;
+
+/// The proxy: checks a request, then lets the layer have it.
+#[derive(Clone)]
+pub(crate) struct Door {
+    rules: Rules,
+    layer: Idempotency<Upstream>,
+}
+
+#[derive(Clone, Debug)]
+struct Rules {
+    /// The hosts that are answered for; empty means any.
+    hosts: Vec<String>,
+    tenant_header: Option<HeaderName>,
+}
+
+impl Door {
+    /// # Errors
+    /// [`Usage`] when the tenant's header has no name that a header can have.
+    pub(super) fn new(config: &Proxy, layer: Idempotency<Upstream>) -> Result<Self> {
+        let name = config.tenant_header.as_str();
+        let tenant_header = match name {
+            "" => None,
+            name => Some(name.parse().map_err(|_| {
+                Usage::error(format!("proxy.tenant_header is {name:?}, no header's name"))
+            })?),
+        };
+        let hosts = config
+            .hosts
+            .iter()
+            .map(|host| host.to_ascii_lowercase())
+            .collect();
+        Ok(Self {
+            rules: Rules {
+                hosts,
+                tenant_header,
+            },
+            layer,
+        })
+    }
+}
+
+impl Service<Request> for Door {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (mut parts, body) = request.into_parts();
+        if let Err(problem) = self.rules.admit(&mut parts) {
+            let refused = Refusal::from(*problem).into_response();
+            return Box::pin(std::future::ready(Ok(refused)));
+        }
+        let answer = self.layer.call(Request::from_parts(parts, body));
+        Box::pin(async move {
+            Ok(match answer.await {
+                Ok(mut response) => {
+                    let failure: Option<Failure> = response.extensions_mut().remove();
+                    match failure.and_then(|failure| failure.get()) {
+                        // The layer read the answer to the point where it broke: none of it has gone out yet.
+                        Some(unanswered) => Refusal::from(unanswered.problem()).into_response(),
+                        None => response.map(Body::new),
+                    }
+                }
+                Err(unanswered) => Refusal::from(unanswered.problem()).into_response(),
+            })
+        })
+    }
+}
+
+impl Rules {
+    /// Lets a request in: its target in origin form, with its tenant and its principal, or not at all.
+    fn admit(&self, parts: &mut Parts) -> Result<(), Box<Problem>> {
+        let host = self.host(parts)?;
+        if let Some(host) = host {
+            parts.headers.insert(HOST, host);
+        }
+        parts.uri = origin(parts)?;
+        if let Some(tenant) = self.tenant(parts)? {
+            parts.extensions.insert(tenant);
+        }
+        parts.extensions.insert(principal(&parts.headers));
+        Ok(())
+    }
+
+    /// The one host that the request is for; HTTP/2 says it in its target.
+    fn host(&self, parts: &Parts) -> Result<Option<HeaderValue>, Box<Problem>> {
+        let is_http2 = parts.version >= Version::HTTP_2;
+        let absolute = parts.uri.scheme().is_some() || parts.uri.authority().is_some();
+        if parts.method == Method::CONNECT || (absolute && !is_http2) {
+            return bad_target("send the path alone; where it goes is not the client's to say");
+        }
+        let mut hosts = parts.headers.get_all(HOST).iter();
+        let (header, more) = (hosts.next(), hosts.next());
+        if more.is_some() {
+            return bad_target("there are two Host headers; send one");
+        }
+        let authority = parts.uri.authority().map(Authority::as_str);
+        let host = match (authority, header) {
+            (Some(authority), Some(header)) if !same(authority, header) => {
+                return bad_target("Host and :authority differ; send one");
+            }
+            (Some(authority), _) => HeaderValue::from_str(authority).ok(),
+            (None, header) => header.cloned(),
+        };
+        let Some(host) = host else {
+            return match parts.version {
+                Version::HTTP_11 => bad_target("there is no Host header; send one"),
+                _ => self.known("").map(|()| None),
+            };
+        };
+        let text = host.to_str().unwrap_or("@");
+        if !text.is_empty() && (text.contains('@') || text.parse::<Authority>().is_err()) {
+            return bad_target("the Host header is not a host");
+        }
+        self.known(text).map(|()| Some(host))
+    }
+
+    /// Refuses what is meant for somebody else.
+    fn known(&self, host: &str) -> Result<(), Box<Problem>> {
+        let host = host.to_ascii_lowercase();
+        let name = host
+            .rsplit_once(':')
+            .map_or(host.as_str(), |(name, _port)| name);
+        if self.hosts.is_empty()
+            || self
+                .hosts
+                .iter()
+                .any(|known| *known == host || known == name)
+        {
+            Ok(())
+        } else {
+            bad_target("this host is not served here")
+        }
+    }
+
+    /// The tenant that a writing request names, where the configuration says that it must.
+    fn tenant(&self, parts: &Parts) -> Result<Option<Tenant>, Box<Problem>> {
+        let writes = matches!(
+            parts.method,
+            Method::POST | Method::PUT | Method::PATCH | Method::DELETE
+        );
+        let Some(name) = self.tenant_header.as_ref().filter(|_| writes) else {
+            return Ok(None);
+        };
+        let mut values = parts.headers.get_all(name).iter();
+        let tenant = match (values.next(), values.next()) {
+            (Some(value), None) => value
+                .to_str()
+                .ok()
+                .and_then(|text| uuid::Uuid::try_parse(text.trim()).ok()),
+            (_, _) => None,
+        };
+        let Some(tenant) = tenant.map(Tenant::from_uuid) else {
+            let message = format!("send the tenant's UUID, once, as the header {name}");
+            let problem = Problem::new(StatusCode::BAD_REQUEST, "tenant_required", message);
+            return Err(Box::new(problem.with_detail("header", name.as_str())));
+        };
+        Ok(Some(tenant))
+    }
+}
+
+/// Who asks: the hash of what it authorises itself with. Without that, everybody is the same.
+fn principal(headers: &HeaderMap) -> Principal {
+    let given: Vec<&[u8]> = headers
+        .get_all(AUTHORIZATION)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    // A value holds no line feed, so no two lists are joined alike.
+    Principal::of(&given.join(&b"\n"[..]))
+}
+
+/// The path and query alone.
+fn origin(parts: &Parts) -> Result<Uri, Box<Problem>> {
+    let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let for_all = path == "*" && parts.method == Method::OPTIONS;
+    if !for_all && !path.starts_with('/') {
+        return bad_target("the target is no path; begin it with a slash");
+    }
+    path.parse()
+        .or_else(|_| bad_target("the target is no path"))
+}
+
+fn same(authority: &str, header: &HeaderValue) -> bool {
+    header.as_bytes().eq_ignore_ascii_case(authority.as_bytes())
+}
+
+fn bad_target<T>(message: &str) -> Result<T, Box<Problem>> {
+    Err(Box::new(Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad_target",
+        message,
+    )))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! The reverse proxy: the layer in front of a service that speaks HTTP and knows nothing of keys.
+//!
+//! From outside: [`Door`] checks what may come in and says whose request it is; the layer claims, waits and
+//! replays; [`Upstream`] sends what is left to the configured upstream and to nowhere else. Nothing here
+//! decides about keys, and nothing here sends a request twice.
+
+mod body;
+mod client;
+mod door;
+mod headers;
+mod target;
+mod tunnel;
+mod upstream;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use hapax::IdempotencyLayer;
+use tower_layer::Layer;
+
+pub(crate) use door::Door;
+pub(crate) use target::Target;
+use upstream::Upstream;
+
+use crate::api::App;
+
+/// The whole proxy but for the trace around it.
+///
+/// # Errors
+/// [`Usage`](crate::exit::Usage) when the configuration cannot be followed.
+pub(crate) fn service(app: &App, target: Target) -> Result<Door> {
+    metrics::describe_histogram!(
+        "hapax_upstream_seconds",
+        "Time until the upstream's answer began, by outcome: answered, unreachable, broken, timed_out."
+    );
+    let config = &app.config.proxy;
+    let layer = IdempotencyLayer::new(app.engine.clone())
+        .routes(app.routes.clone())
+        .observer(Arc::clone(&app.observer));
+    Door::new(config, layer.layer(Upstream::new(target, config)?))
+}

@@ -1,0 +1,226 @@
+//! The route table of the config file, seen through the server's own writes and through remote claims.
+
+use serde_json::json;
+
+use crate::both::{Store, claim, completed, on_both_stores, post, seconds_left};
+use crate::fixture::{Server, path, refused};
+use crate::http::Answer;
+
+/// A write to the server's own route, with these headers beside the token.
+fn echo(server: &Server, headers: &[(&str, &str)], body: &str) -> Answer {
+    let bearer = format!("Bearer {}", server.token());
+    let headers = [&[("authorization", bearer.as_str())], headers].concat();
+    server.send("POST", "/v1/echo", &headers, body.as_bytes())
+}
+
+fn the_table_rules_the_servers_own_writes(store: Store) {
+    let server = store.serve(
+        "[[routes]]\npattern = 'POST:echo'\nrequired = true\nmismatch_status = 422\n\
+         exclude = ['nonce']\nunordered = ['tags']\nredact = ['phone']\n",
+    );
+    let refusal = echo(&server, &[], "{}").refusal();
+    assert_eq!(refusal, (400, "idempotency_key_required".to_owned()));
+
+    let key = [("idempotency-key", "k")];
+    let first = echo(&server, &key, r#"{"tags":[1,2],"nonce":1,"phone":"555"}"#);
+    assert_eq!(first.status, 200);
+    let again = echo(&server, &key, r#"{"tags":[2,1],"nonce":2,"phone":"555"}"#);
+    assert_eq!(again.body, first.body, "order and nonce do not count here");
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+
+    let other = echo(&server, &key, r#"{"tags":[1,2],"phone":"666"}"#);
+    assert_eq!(other.refusal(), (422, "IDEMPOTENCY_CONFLICT".to_owned()));
+    let diff = other.json()["error"]["details"]["diff_summary"].to_string();
+    assert!(diff.contains("phone") && !diff.contains("555"), "{diff}");
+}
+
+fn what_is_not_in_the_table_passes(store: Store) {
+    let server = store.serve("[[routes]]\npattern = 'POST:other'\n");
+    let key = [("idempotency-key", "k")];
+    let first = echo(&server, &key, "{}").json();
+    let second = echo(&server, &key, "{}").json();
+    assert_ne!(first["id"], second["id"], "it runs each time");
+}
+
+fn a_derived_key_makes_equal_requests_one(store: Store) {
+    let server = store.serve("[[routes]]\npattern = 'POST:echo'\nderive = true\n");
+    let first = echo(&server, &[], r#"{"a":1,"b":2}"#);
+    let again = echo(&server, &[], r#"{"b":2,"a":1.0}"#);
+    assert_eq!((first.status, &first.body), (200, &again.body));
+    assert_ne!(echo(&server, &[], r#"{"a":2}"#).body, first.body);
+}
+
+fn the_ietf_profile_speaks_as_the_draft_does(store: Store) {
+    let server = store.serve("profile = 'ietf'\nstrict_keys = true\n");
+    let bare = echo(&server, &[("idempotency-key", "k")], "1");
+    let document = bare.json();
+    assert_eq!(bare.status, 400);
+    assert_eq!(document["code"], "idempotency_key_invalid", "{document}");
+    assert_eq!(
+        bare.header("content-type"),
+        Some("application/problem+json"),
+        "nobody asked for it"
+    );
+    let key = [("idempotency-key", "\"k\"")];
+    assert_eq!(echo(&server, &key, "1").status, 200);
+    let other = echo(&server, &key, "2");
+    assert_eq!(
+        (other.status, other.header("content-type")),
+        (422, Some("application/problem+json"))
+    );
+    assert_eq!(other.json()["code"], "IDEMPOTENCY_CONFLICT");
+    assert_eq!(
+        other.header("x-idempotency-conflict"),
+        Some("body-mismatch")
+    );
+}
+
+fn a_remote_claim_follows_its_route(store: Store) {
+    let server = store.serve(
+        "[[routes]]\npattern = 'PUT:customers-*'\nttl_seconds = 600\nlease_seconds = 7\nredact = ['phone']\n\
+         [[routes]]\npattern = 'POST:money'\nrequired = true\n",
+    );
+    let request =
+        json!({"key": "k", "method": "PUT", "path": "/v1/customers/7", "body": {"phone": "555"}});
+    let granted = claim(&server, &request);
+    assert_eq!(granted["route_pattern"], "PUT:customers-{id}");
+    let (ttl, lease) = (
+        seconds_left(&server, &granted["expires_at"]),
+        seconds_left(&server, &granted["lease_expires_at"]),
+    );
+    assert!((500..=600).contains(&ttl), "{ttl}");
+    assert!((0..=7).contains(&lease), "{lease}");
+
+    let mut other = request.clone();
+    other["body"] = json!({"phone": "666"});
+    let conflict = claim(&server, &other)["conflict"].to_string();
+    assert!(
+        conflict.contains("phone") && !conflict.contains("555"),
+        "{conflict}"
+    );
+
+    let mut longer = request.clone();
+    longer["key"] = json!("longer");
+    longer["ttl_seconds"] = json!(6000);
+    let ttl = seconds_left(&server, &claim(&server, &longer)["expires_at"]);
+    assert!(ttl > 5000, "what the claim says wins: {ttl}");
+
+    let keyless = json!({"method": "POST", "path": "/money"});
+    let refusal = server.owner("POST", "/v1/keys/claim", &keyless.to_string());
+    assert_eq!(
+        refusal.refusal(),
+        (400, "idempotency_key_required".to_owned())
+    );
+    let unlisted = json!({"key": "k", "method": "POST", "path": "/unlisted"});
+    assert_eq!(claim(&server, &unlisted)["action"], "process");
+}
+
+fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) {
+    let server = store.serve(
+        "[[routes]]\npattern = 'POST:picky'\nstore_statuses = ['2xx']\nmax_response_bytes = 10\nmax_body_bytes = 30\n",
+    );
+    let request = json!({"key": "k", "method": "POST", "path": "/picky", "body": 1});
+    let granted = claim(&server, &request);
+    let refused = json!({"token": granted["token"], "status": 404, "body": "no"});
+    let done = post(&server, &granted["id"], "complete", &refused).json();
+    assert_eq!(done["state"], "released", "a 404 is not final here");
+
+    completed(&server, &request, &json!("longer than ten bytes"));
+    let again = claim(&server, &request);
+    assert_eq!(
+        (&again["action"], &again["reason"]),
+        (&json!("in_doubt"), &json!("response_not_stored"))
+    );
+
+    let large = json!({"key": "l", "method": "POST", "path": "/picky", "body": "x".repeat(31)});
+    let answer = server.owner("POST", "/v1/keys/claim", &large.to_string());
+    assert_eq!(answer.refusal(), (413, "payload_too_large".to_owned()));
+}
+
+fn a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too(store: Store) {
+    let server = store.serve("[[routes]]\npattern = '*:*'\non_lost = 'hold'\n");
+    let mut request = json!({"key": "k", "method": "POST", "path": "/a", "body": 1});
+    request["lease_seconds"] = json!(0);
+    assert_eq!(claim(&server, &request)["action"], "process");
+    let doubt = loop {
+        let answer = claim(&server, &request);
+        if answer["action"] != "in_progress" {
+            break answer;
+        }
+    };
+    assert_eq!(
+        (&doubt["action"], &doubt["reason"]),
+        (&json!("in_doubt"), &json!("runner_died"))
+    );
+}
+
+on_both_stores![
+    the_table_rules_the_servers_own_writes,
+    what_is_not_in_the_table_passes,
+    a_derived_key_makes_equal_requests_one,
+    the_ietf_profile_speaks_as_the_draft_does,
+    a_remote_claim_follows_its_route,
+    a_route_says_which_answers_are_final_and_how_large_they_may_be,
+    a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too,
+];
+
+#[test]
+fn a_table_that_cannot_be_followed_stops_the_start_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hapax.toml");
+    for (line, key) in [
+        ("ttl_seconds = 0", "ttl_seconds"),
+        ("on_lost = 'maybe'", "on_lost"),
+        ("mismatch_status = 400", "mismatch_status"),
+        ("store_headers = ['set-cookie']", "store_headers"),
+        ("nonsense = 1", "nonsense"),
+    ] {
+        std::fs::write(
+            &file,
+            format!("[[routes]]\npattern = 'PUT:customers-*'\n{line}\n"),
+        )
+        .unwrap();
+        let data = path(folder.path());
+        let said = refused(&["serve", "--data", data, "--config", path(&file)], 2);
+        assert!(
+            said.contains("PUT:customers-*") && said.contains(key),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
+fn the_example_table_is_accepted_as_it_is() {
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/thorbis.toml");
+    let server = Server::start_with(|command| {
+        command.args(["--config", table]);
+    });
+    for (method, route, seconds) in [
+        ("POST", "/api/v1/bookings/hold", 1800),
+        ("POST", "/api/v1/estimates/draft", 86_400),
+        ("POST", "/api/v1/payments/link", 604_800),
+        ("PUT", "/api/v1/customers/7", 3600),
+        ("PUT", "/api/v1/jobs/7", 14_400),
+        ("POST", "/api/v1/anything", 3600),
+    ] {
+        let granted = claim(
+            &server,
+            &json!({"key": "k", "method": method, "path": route}),
+        );
+        let left = seconds_left(&server, &granted["expires_at"]);
+        assert!(
+            (seconds - 120..=seconds).contains(&left),
+            "{route}: {left} of {seconds}"
+        );
+    }
+}
+
+#[test]
+fn without_a_table_the_seeds_times_apply() {
+    let server = Server::start();
+    let granted = claim(
+        &server,
+        &json!({"key": "k", "method": "POST", "path": "/bookings/hold"}),
+    );
+    assert!(seconds_left(&server, &granted["expires_at"]) <= 1800);
+}

@@ -1,0 +1,2 @@
+-- Has this session told which leases ended.
+LISTEN hapax_ended;

@@ -1,0 +1,15 @@
+-- A page of one tenant's records about one subject, newest first, from before the given place.
+SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprint, principal, on_lost, lease_ms,
+       epoch, lease_owner, lease_until, doubt,
+       content_hash, request_method, request_path, request_content_type, request_body,
+       response_status_code, response_headers::text, response_body,
+       created_at, expires_at, completed_at, subject
+  FROM idempotency_keys
+ WHERE tenant_id = $1::uuid
+   AND subject = $7::bytea
+   AND (created_at, id) < ($2::timestamptz, $3::uuid)
+   AND state NOT IN ('free', 'expired')
+   AND ($4::text IS NULL OR route_pattern = $4)
+   AND ($5::text IS NULL OR state = $5)
+ ORDER BY created_at DESC, id DESC
+ LIMIT $6::bigint;

@@ -1,0 +1,7 @@
+-- A page of one tenant's audit trail, newest first, from before the given place.
+SELECT id, at, action, actor, key_id, route_pattern, details
+  FROM audit_log
+ WHERE tenant_id = ?1 AND (at, id) < (?2, ?3)
+   AND (?4 IS NULL OR action = ?4)
+ ORDER BY at DESC, id DESC
+ LIMIT ?5;

@@ -1,0 +1,265 @@
+//! The tenants' keys in the file: read, made once, rotated and deleted. What they seal is the vault's business.
+
+use std::sync::Arc;
+
+use hapax_core::{Answer, Error, Kind, Tenant, Time};
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+use super::SqliteLedger;
+use super::fault::{Fault, failed};
+use super::queue::Effect;
+use crate::row::Row;
+use crate::vault::{self, ROTATED_MAX, Ring, Rings, TenantKeys, Vault, Wrapped};
+
+const LIST: &str = include_str!("../../sql/sqlite/tenant_key_list.sql");
+const PUT: &str = include_str!("../../sql/sqlite/tenant_key_put.sql");
+const MASTERS: &str = include_str!("../../sql/sqlite/tenant_key_masters.sql");
+const BEHIND: &str = include_str!("../../sql/sqlite/tenant_key_behind.sql");
+const REWRAP: &str = include_str!("../../sql/sqlite/tenant_key_rewrap.sql");
+const SHRED: &str = include_str!("../../sql/sqlite/tenant_key_shred.sql");
+
+/// Refuses a file whose bodies could not be read, before anything is.
+pub(super) fn check(connection: &Connection, vault: Option<&Vault>) -> Result<(), Error> {
+    let masters = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(MASTERS)?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        rows.collect()
+    };
+    vault::check(
+        vault,
+        &masters().map_err(|error| failed("opening the ledger", error))?,
+    )
+}
+
+/// The record in `row`, with the keys it needs. `connection` sees only what is committed.
+pub(super) fn open(
+    connection: &Connection,
+    vault: Option<&Vault>,
+    row: Row,
+) -> Result<hapax_core::Record, Fault> {
+    let wanted = vault::wanted(&row);
+    let Some(vault) = vault.filter(|_| !wanted.is_empty()) else {
+        return Ok(row.open(None)?);
+    };
+    let tenant = row.tenant_id;
+    let ring = match vault.fresh(tenant) {
+        Some(ring) if wanted.iter().all(|id| ring.has(*id)) => Some(ring),
+        Some(_) | None => read_again(connection, vault, tenant)?,
+    };
+    Ok(row.open(ring.as_deref())?)
+}
+
+/// The keys to write with inside a caller's transaction, made if there are none. Never remembered: the
+/// transaction may be rolled back, and its keys with it.
+pub(super) fn within(
+    connection: &Connection,
+    vault: &Vault,
+    tenant: Uuid,
+    now: Time,
+) -> Result<Option<Arc<Ring>>, Fault> {
+    let mut stored = list(connection, tenant)?;
+    if stored.is_empty() {
+        put(connection, &vault.mint(tenant, None)?, now)?;
+        stored = list(connection, tenant)?;
+    }
+    Ok(vault.ring(&stored)?.map(Arc::new))
+}
+
+/// Whether the tenant's bodies are sealed, so that nobody without a vault may write beside them.
+pub(super) fn has_keys(connection: &Connection, tenant: Uuid) -> Result<bool, Fault> {
+    Ok(!list(connection, tenant)?.is_empty())
+}
+
+impl SqliteLedger {
+    /// The keys to write for these tenants with, made where there are none. Without a vault there are none.
+    pub(super) async fn sealing(
+        &self,
+        tenants: impl Iterator<Item = Tenant>,
+    ) -> Result<Rings, Error> {
+        let mut rings = Rings::default();
+        let Some(vault) = &self.vault else {
+            return Ok(rings);
+        };
+        for tenant in tenants.map(Tenant::as_uuid) {
+            if !rings.has(tenant) {
+                let ring = match vault.fresh(tenant) {
+                    Some(ring) => ring,
+                    None => self.make_ring(vault, tenant).await?,
+                };
+                rings.insert(tenant, ring);
+            }
+        }
+        Ok(rings)
+    }
+
+    /// The keys to read these rows with.
+    pub(super) async fn opening<'r>(
+        &self,
+        rows: impl Iterator<Item = &'r Row>,
+    ) -> Result<Rings, Error> {
+        let mut rings = Rings::default();
+        let Some(vault) = &self.vault else {
+            return Ok(rings);
+        };
+        for row in rows {
+            let (tenant, wanted) = (row.tenant_id, vault::wanted(row));
+            let has = |ring: Option<&Ring>| {
+                ring.is_some_and(|ring| wanted.iter().all(|id| ring.has(*id)))
+            };
+            if wanted.is_empty() || has(rings.get(tenant)) {
+                continue;
+            }
+            let ring = match vault.fresh(tenant) {
+                Some(ring) if has(Some(&ring)) => Some(ring),
+                Some(_) | None => {
+                    let shared = vault.clone();
+                    self.read(move |connection| read_again(connection, &shared, tenant))
+                        .await?
+                }
+            };
+            if let Some(ring) = ring {
+                rings.insert(tenant, ring);
+            }
+        }
+        Ok(rings)
+    }
+
+    async fn make_ring(&self, vault: &Arc<Vault>, tenant: Uuid) -> Result<Arc<Ring>, Error> {
+        let shared = vault.clone();
+        let read = self.read(move |connection| read_again(connection, &shared, tenant));
+        if let Some(ring) = read.await? {
+            return Ok(ring);
+        }
+        let minted = vault.mint(tenant, None)?;
+        let now = self.clock.now();
+        let stored = self
+            .write(1, 0, move |connection| {
+                let wrote = put(connection, &minted, now)?;
+                Ok((list(connection, tenant)?, effect(wrote)))
+            })
+            .await?;
+        vault
+            .keep(tenant, &stored)?
+            .ok_or_else(|| Error::new(Kind::Unavailable, "making a tenant's key"))
+    }
+}
+
+impl TenantKeys for SqliteLedger {
+    fn rotate(&self) -> Answer<'_, usize> {
+        let Some(vault) = self.vault.clone() else {
+            let none = vault::absent("rotating tenants' keys");
+            return Box::pin(std::future::ready(Err(none)));
+        };
+        Box::pin(self.write(1, 0, move |connection| {
+            let behind = {
+                let mut statement = connection.prepare_cached(BEHIND)?;
+                let limit = i64::try_from(ROTATED_MAX).unwrap_or(i64::MAX);
+                let rows = statement.query_map(params![vault.master_id(), limit], wrapped)?;
+                rows.collect::<rusqlite::Result<Vec<_>>>()?
+            };
+            let mut rotated = 0;
+            for old in behind {
+                let new = vault.rewrap(&old)?;
+                rotated += connection.prepare_cached(REWRAP)?.execute(params![
+                    old.tenant.as_bytes(),
+                    old.number,
+                    old.key_id.as_bytes(),
+                    old.kek_id,
+                    new.kek_id,
+                    new.bytes,
+                ])?;
+            }
+            Ok((rotated, effect(rotated > 0)))
+        }))
+    }
+
+    fn renew_key(&self, tenant: Tenant) -> Answer<'_, Uuid> {
+        let Some(vault) = self.vault.clone() else {
+            let none = vault::absent("renewing a tenant's key");
+            return Box::pin(std::future::ready(Err(none)));
+        };
+        let (tenant, now) = (tenant.as_uuid(), self.clock.now());
+        Box::pin(async move {
+            let shared = vault.clone();
+            let (key_id, stored) = self
+                .write(1, 0, move |connection| {
+                    let ring = shared.ring(&list(connection, tenant)?)?;
+                    let minted = shared.mint(tenant, ring.as_ref())?;
+                    // Nobody else writes meanwhile, so its number is free.
+                    let wrote = put(connection, &minted, now)?;
+                    Ok(((minted.key_id, list(connection, tenant)?), effect(wrote)))
+                })
+                .await?;
+            vault.keep(tenant, &stored)?;
+            Ok(key_id)
+        })
+    }
+
+    fn shred(&self, tenant: Tenant) -> Answer<'_, usize> {
+        let tenant = tenant.as_uuid();
+        Box::pin(async move {
+            let shredded = self
+                .write(1, 0, move |connection| {
+                    // What was there is overwritten, not only forgotten.
+                    connection.pragma_update(None, "secure_delete", true)?;
+                    let deleted = connection
+                        .prepare_cached(SHRED)?
+                        .execute([tenant.as_bytes()]);
+                    connection.pragma_update(None, "secure_delete", false)?;
+                    let deleted = deleted?;
+                    // Caches forget the outcomes they hold.
+                    let purged = u64::from(deleted > 0);
+                    let wrote = deleted > 0;
+                    Ok((deleted, Effect { wrote, purged }))
+                })
+                .await?;
+            if let Some(vault) = &self.vault {
+                vault.forget(tenant);
+            }
+            Ok(shredded)
+        })
+    }
+}
+
+/// Reads the tenant's keys and remembers them. If they cannot be unwrapped, those known before still serve.
+fn read_again(
+    connection: &Connection,
+    vault: &Vault,
+    tenant: Uuid,
+) -> Result<Option<Arc<Ring>>, Fault> {
+    let stored = list(connection, tenant)?;
+    Ok(vault.refresh(tenant, Ok(stored))?)
+}
+
+fn list(connection: &Connection, tenant: Uuid) -> Result<Vec<Wrapped>, Fault> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map([tenant.as_bytes()], wrapped)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn put(connection: &Connection, key: &Wrapped, now: Time) -> Result<bool, Fault> {
+    let put = connection.prepare_cached(PUT)?.execute(params![
+        key.tenant.as_bytes(),
+        key.number,
+        key.key_id.as_bytes(),
+        key.kek_id,
+        key.bytes,
+        now.as_ms(),
+    ])?;
+    Ok(put > 0)
+}
+
+fn wrapped(row: &rusqlite::Row<'_>) -> rusqlite::Result<Wrapped> {
+    Ok(Wrapped {
+        tenant: Uuid::from_bytes(row.get(0)?),
+        number: row.get(1)?,
+        key_id: Uuid::from_bytes(row.get(2)?),
+        kek_id: row.get(3)?,
+        bytes: row.get(4)?,
+    })
+}
+
+fn effect(wrote: bool) -> Effect {
+    Effect { wrote, purged: 0 }
+}

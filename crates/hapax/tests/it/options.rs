@@ -1,0 +1,148 @@
+//! What a route may say beside its times: which answers are final, how keys are written, how refusals look,
+//! whom a request is about, and who counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use axum::body::Body;
+use axum::routing::post;
+use axum::{Json, Router};
+use hapax::core::{Scan, Subject, Tenant};
+use hapax::layer::{Route, Routes};
+use hapax::store::MemoryLedger;
+use hapax::{Engine, IdempotencyLayer, Observer};
+use http::{Request, Response, StatusCode};
+use tower::ServiceExt;
+
+/// A service that answers a status and how often it ran.
+struct Counting {
+    app: Router,
+    engine: Engine,
+    observer: Arc<Observer>,
+}
+
+fn counting(status: StatusCode, routes: Routes) -> Counting {
+    let engine = Engine::new(Arc::new(MemoryLedger::new()));
+    let observer = Arc::new(Observer::default());
+    let runs = Arc::new(AtomicU16::new(0));
+    let handler = move || {
+        let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { (status, Json(run)) }
+    };
+    let layer = IdempotencyLayer::new(engine.clone())
+        .routes(routes)
+        .observer(Arc::clone(&observer));
+    Counting {
+        app: Router::new().route("/pay", post(handler)).layer(layer),
+        engine,
+        observer,
+    }
+}
+
+impl Counting {
+    async fn send(&self, key: Option<&str>, body: &str) -> Response<Body> {
+        let mut request = Request::post("/pay").header("content-type", "application/json");
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        self.app.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn text(&self, key: &str) -> String {
+        let body = self.send(Some(key), "{}").await.into_body();
+        let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_route_says_which_answers_are_final() {
+    let route = Route {
+        store_statuses: "2xx, 503".parse().unwrap(),
+        ..Route::default()
+    };
+    let not_found = counting(StatusCode::NOT_FOUND, Routes::any(route.clone()));
+    assert_eq!(not_found.text("k").await, "1");
+    assert_eq!(not_found.text("k").await, "2", "a 404 gives the key back");
+    let unavailable = counting(StatusCode::SERVICE_UNAVAILABLE, Routes::any(route));
+    assert_eq!(unavailable.text("k").await, "1");
+    assert_eq!(unavailable.text("k").await, "1", "a 503 is final here");
+}
+
+#[tokio::test]
+async fn where_keys_are_strict_a_bare_one_is_refused_and_a_quoted_one_taken() {
+    let route = Route {
+        strict_keys: true,
+        ..Route::default()
+    };
+    let service = counting(StatusCode::OK, Routes::any(route));
+    assert_eq!(service.send(Some("k"), "{}").await.status(), 400);
+    assert_eq!(service.send(Some("\"k\""), "{}").await.status(), 200);
+    assert_eq!(service.send(None, "{}").await.status(), 200, "it passes");
+}
+
+#[tokio::test]
+async fn a_route_may_answer_as_the_ietf_draft_does() {
+    let route = Route {
+        problem_json: true,
+        mismatch_status: StatusCode::UNPROCESSABLE_ENTITY,
+        ..Route::default()
+    };
+    let service = counting(StatusCode::OK, Routes::any(route.required()));
+    assert_eq!(service.send(Some("k"), "1").await.status(), 200);
+    for (key, body, status) in [(Some("k"), "2", 422), (None, "1", 400)] {
+        let refused = service.send(key, body).await;
+        assert_eq!(refused.status(), status);
+        assert_eq!(
+            refused.headers()["content-type"],
+            "application/problem+json"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_route_says_whom_a_request_is_about() {
+    let route = Route {
+        subject: Some("/customer/id".to_owned()),
+        ..Route::default()
+    };
+    let service = counting(StatusCode::OK, Routes::any(route));
+    for (key, body) in [
+        ("text", r#"{"customer":{"id":"42"}}"#),
+        ("number", r#"{"customer":{"id":42}}"#),
+        ("other", r#"{"customer":{"id":43}}"#),
+        ("none", r#"{"customer":42}"#),
+    ] {
+        assert_eq!(service.send(Some(key), body).await.status(), 200);
+    }
+    let scan = Scan {
+        subject: Some(Subject::of(b"42")),
+        ..Scan::of(Tenant::DEFAULT)
+    };
+    let found = service.engine.ledger().scan(scan).await.unwrap().records;
+    let mut keys: Vec<&str> = found.iter().map(|record| record.key.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["number", "text"]);
+}
+
+#[tokio::test]
+async fn what_the_layer_answers_is_counted_for_the_tenant() {
+    let service = counting(StatusCode::OK, Routes::default());
+    for body in ["1", "1", "2"] {
+        service.send(Some("k"), body).await;
+    }
+    service.send(Some("two words"), "1").await;
+    service.send(None, "1").await;
+    let stats = service.observer.stats(Tenant::DEFAULT);
+    assert_eq!(
+        (
+            stats.total_requests,
+            stats.replayed_requests,
+            stats.conflict_requests,
+            stats.key_generation_errors
+        ),
+        (4, 1, 1, 1),
+        "a request without a key is not counted"
+    );
+}

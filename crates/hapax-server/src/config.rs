@@ -1,6 +1,7 @@
 //! How the server is told to run: flag, else `HAPAX_…` variable, else file, else default.
 //! It reads the config file and the environment, and opens nothing else.
 
+pub(crate) mod jwt;
 pub(crate) mod proxy;
 mod routes;
 

@@ -1,5 +1,6 @@
 //! `hapax proxy`: opens the store, binds, and stands in front of the upstream until it is told to stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,7 +16,7 @@ use crate::api::{self, App};
 use crate::cli::Proxy;
 use crate::config::{self, Config};
 use crate::exit::Failed;
-use crate::proxy::{self, Door, Target};
+use crate::proxy::{self, Door, Jwt, Target};
 use crate::store::{self, Database, Store};
 use crate::{chores, log, out, serve, trace};
 
@@ -32,9 +33,10 @@ pub(super) async fn run(args: &Proxy) -> Result<()> {
         );
     }
     let target = Target::parse(&config.proxy.upstream)?;
+    let jwt = Jwt::load(&config.proxy)?;
     let mut signals = Signals::watch()?;
     let started = tokio::select! {
-        started = start(config, target.clone()) => started?,
+        started = start(config, target.clone(), jwt) => started?,
         name = signals.next() => {
             tracing::info!(signal = name, "stopped before it served");
             return Ok(());
@@ -85,7 +87,7 @@ struct Started {
     door: Door,
 }
 
-async fn start(config: Config, target: Target) -> Result<Started> {
+async fn start(config: Config, target: Target, jwt: Option<Arc<Jwt>>) -> Result<Started> {
     // The ports first: a start that cannot have them leaves nothing behind.
     let listen = &config.proxy.listen;
     let listener = bind(listen, &resolve(listen).await?).await?;
@@ -97,7 +99,7 @@ async fn start(config: Config, target: Target) -> Result<Started> {
     let store = Store::open(&config).await?;
     // Nothing goes upstream twice without a person, unless a route says that it may.
     let app = shared(config, store, OnLost::Hold)?;
-    let door = proxy::service(&app, target)?;
+    let door = proxy::service(&app, target, jwt)?;
     Ok(Started {
         app,
         listener,

@@ -20,6 +20,11 @@ pub(crate) struct Proxy {
     pub(crate) host: Host,
     pub(crate) hosts: Vec<String>,
     pub(crate) tenant_header: String,
+    pub(crate) tenant_claim: String,
+    pub(crate) jwt_algorithms: Vec<String>,
+    pub(crate) jwt_key_file: String,
+    pub(crate) jwt_issuer: String,
+    pub(crate) jwt_audience: String,
     pub(crate) connect_timeout_ms: u64,
     pub(crate) head_timeout_ms: u64,
     pub(crate) body_idle_timeout_ms: u64,
@@ -50,6 +55,11 @@ impl Default for Proxy {
             host: Host::Preserve,
             hosts: Vec::new(),
             tenant_header: String::new(),
+            tenant_claim: String::new(),
+            jwt_algorithms: Vec::new(),
+            jwt_key_file: String::new(),
+            jwt_issuer: String::new(),
+            jwt_audience: String::new(),
             connect_timeout_ms: 5_000,
             head_timeout_ms: 60_000,
             body_idle_timeout_ms: 300_000,
@@ -63,7 +73,7 @@ impl Default for Proxy {
 
 impl Proxy {
     /// # Errors
-    /// [`Usage`] when a time is nothing.
+    /// [`Usage`] when a time is nothing, or what is said of tokens cannot be followed.
     pub(crate) fn check(&self) -> Result<()> {
         for (key, value) in [
             ("connect_timeout_ms", self.connect_timeout_ms),
@@ -78,7 +88,7 @@ impl Proxy {
                 )));
             }
         }
-        Ok(())
+        self.claim().map(drop)
     }
 
     /// The times, ready for use.
@@ -98,10 +108,10 @@ fn variable(key: &str) -> String {
     super::variable(&format!("proxy_{key}"))
 }
 
-/// Whether `name` is the variable of a key of `[proxy]`.
+/// Whether `name` is the variable of a key of `[proxy]`, or of its secret.
 pub(super) fn is_variable(name: &str) -> bool {
     let known = Table::try_from(Proxy::default()).unwrap_or_default();
-    known.keys().any(|key| variable(key) == name)
+    name == super::jwt::SECRET || known.keys().any(|key| variable(key) == name)
 }
 
 /// Lays the variables of `[proxy]` over what the file says.

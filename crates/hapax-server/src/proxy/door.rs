@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anyhow::Result;
@@ -18,6 +19,7 @@ use http::{Method, StatusCode, Uri, Version};
 use tower_service::Service;
 
 use super::body::Failure;
+use super::jwt::{Bearer, Jwt};
 use super::upstream::Upstream;
 use crate::config::proxy::Proxy;
 use crate::exit::Usage;
@@ -34,17 +36,31 @@ pub(crate) struct Door {
 struct Rules {
     /// The hosts that are answered for; empty means any.
     hosts: Vec<String>,
-    tenant_header: Option<HeaderName>,
+    tenant: TenantFrom,
+}
+
+/// Where a writing request says whose it is.
+#[derive(Clone, Debug)]
+enum TenantFrom {
+    /// Nowhere: all are the default tenant's.
+    Nothing,
+    Header(HeaderName),
+    /// A claim of its bearer token.
+    Claim(Arc<Jwt>),
 }
 
 impl Door {
     /// # Errors
     /// [`Usage`] when the tenant's header has no name that a header can have.
-    pub(super) fn new(config: &Proxy, layer: Idempotency<Upstream>) -> Result<Self> {
-        let name = config.tenant_header.as_str();
-        let tenant_header = match name {
-            "" => None,
-            name => Some(name.parse().map_err(|_| {
+    pub(super) fn new(
+        config: &Proxy,
+        jwt: Option<Arc<Jwt>>,
+        layer: Idempotency<Upstream>,
+    ) -> Result<Self> {
+        let tenant = match (jwt, config.tenant_header.as_str()) {
+            (Some(jwt), _) => TenantFrom::Claim(jwt),
+            (None, "") => TenantFrom::Nothing,
+            (None, name) => TenantFrom::Header(name.parse().map_err(|_| {
                 Usage::error(format!("proxy.tenant_header is {name:?}, no header's name"))
             })?),
         };
@@ -54,10 +70,7 @@ impl Door {
             .map(|host| host.to_ascii_lowercase())
             .collect();
         Ok(Self {
-            rules: Rules {
-                hosts,
-                tenant_header,
-            },
+            rules: Rules { hosts, tenant },
             layer,
         })
     }
@@ -103,10 +116,11 @@ impl Rules {
             parts.headers.insert(HOST, host);
         }
         parts.uri = origin(parts)?;
-        if let Some(tenant) = self.tenant(parts)? {
+        let (tenant, principal) = self.whose(parts)?;
+        if let Some(tenant) = tenant {
             parts.extensions.insert(tenant);
         }
-        parts.extensions.insert(principal(&parts.headers));
+        parts.extensions.insert(principal);
         Ok(())
     }
 
@@ -161,30 +175,41 @@ impl Rules {
         }
     }
 
-    /// The tenant that a writing request names, where the configuration says that it must.
-    fn tenant(&self, parts: &Parts) -> Result<Option<Tenant>, Box<Problem>> {
+    /// The tenant that a writing request names, where the configuration says that it must, and who asks.
+    fn whose(&self, parts: &Parts) -> Result<(Option<Tenant>, Principal), Box<Problem>> {
         let writes = matches!(
             parts.method,
             Method::POST | Method::PUT | Method::PATCH | Method::DELETE
         );
-        let Some(name) = self.tenant_header.as_ref().filter(|_| writes) else {
-            return Ok(None);
-        };
-        let mut values = parts.headers.get_all(name).iter();
-        let tenant = match (values.next(), values.next()) {
-            (Some(value), None) => value
-                .to_str()
-                .ok()
-                .and_then(|text| uuid::Uuid::try_parse(text.trim()).ok()),
-            (_, _) => None,
-        };
-        let Some(tenant) = tenant.map(Tenant::from_uuid) else {
-            let message = format!("send the tenant's UUID, once, as the header {name}");
-            let problem = Problem::new(StatusCode::BAD_REQUEST, "tenant_required", message);
-            return Err(Box::new(problem.with_detail("header", name.as_str())));
-        };
-        Ok(Some(tenant))
+        let asks = || principal(&parts.headers);
+        match &self.tenant {
+            TenantFrom::Header(name) if writes => Ok((Some(named(&parts.headers, name)?), asks())),
+            TenantFrom::Claim(jwt) if writes => {
+                let Bearer { tenant, principal } = jwt.identify(&parts.headers)?;
+                Ok((Some(tenant), principal.unwrap_or_else(asks)))
+            }
+            TenantFrom::Nothing | TenantFrom::Header(_) | TenantFrom::Claim(_) => {
+                Ok((None, asks()))
+            }
+        }
     }
+}
+
+/// The tenant in the one header of this name.
+fn named(headers: &HeaderMap, name: &HeaderName) -> Result<Tenant, Box<Problem>> {
+    let mut values = headers.get_all(name).iter();
+    let tenant = match (values.next(), values.next()) {
+        (Some(value), None) => value
+            .to_str()
+            .ok()
+            .and_then(|text| uuid::Uuid::try_parse(text.trim()).ok()),
+        (_, _) => None,
+    };
+    tenant.map(Tenant::from_uuid).ok_or_else(|| {
+        let message = format!("send the tenant's UUID, once, as the header {name}");
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "tenant_required", message);
+        Box::new(problem.with_detail("header", name.as_str()))
+    })
 }
 
 /// Who asks: the hash of what it authorises itself with. Without that, everybody is the same.

@@ -8,6 +8,7 @@ mod body;
 mod client;
 mod door;
 mod headers;
+mod jwt;
 mod target;
 mod tunnel;
 mod upstream;
@@ -19,16 +20,17 @@ use hapax::IdempotencyLayer;
 use tower_layer::Layer;
 
 pub(crate) use door::Door;
+pub(crate) use jwt::Jwt;
 pub(crate) use target::Target;
 use upstream::Upstream;
 
 use crate::api::App;
 
-/// The whole proxy but for the trace around it.
+/// The whole proxy but for the trace around it. With `jwt` a token says whose tenant a request is.
 ///
 /// # Errors
 /// [`Usage`](crate::exit::Usage) when the configuration cannot be followed.
-pub(crate) fn service(app: &App, target: Target) -> Result<Door> {
+pub(crate) fn service(app: &App, target: Target, jwt: Option<Arc<Jwt>>) -> Result<Door> {
     metrics::describe_histogram!(
         "hapax_upstream_seconds",
         "Time until the upstream's answer began, by outcome: answered, unreachable, broken, timed_out."
@@ -37,5 +39,5 @@ pub(crate) fn service(app: &App, target: Target) -> Result<Door> {
     let layer = IdempotencyLayer::new(app.engine.clone())
         .routes(app.routes.clone())
         .observer(Arc::clone(&app.observer));
-    Door::new(config, layer.layer(Upstream::new(target, config)?))
+    Door::new(config, jwt, layer.layer(Upstream::new(target, config)?))
 }

@@ -1,6 +1,7 @@
 //! `hapax proxy` from outside: a real process between a real client and a real upstream that counts its calls.
 
 mod failures;
+mod jwt;
 mod keyed;
 mod passing;
 mod refused;

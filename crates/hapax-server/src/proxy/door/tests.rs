@@ -13,7 +13,7 @@ fn admitted(rules: &Rules, request: http::request::Builder) -> Result<Parts, Str
 fn any() -> Rules {
     Rules {
         hosts: Vec::new(),
-        tenant_header: None,
+        tenant: TenantFrom::Nothing,
     }
 }
 
@@ -80,7 +80,7 @@ fn http2_says_its_host_in_the_target_and_nowhere_else() {
 fn a_foreign_host_is_refused_where_hosts_are_named() {
     let rules = Rules {
         hosts: vec!["shop.example".to_owned(), "127.0.0.1:80".to_owned()],
-        tenant_header: None,
+        tenant: TenantFrom::Nothing,
     };
     for (host, expected) in [
         ("shop.example", true),
@@ -102,7 +102,7 @@ fn a_foreign_host_is_refused_where_hosts_are_named() {
 fn a_writing_request_names_its_tenant_where_it_must() {
     let rules = Rules {
         hosts: Vec::new(),
-        tenant_header: Some(HeaderName::from_static("x-tenant-id")),
+        tenant: TenantFrom::Header(HeaderName::from_static("x-tenant-id")),
     };
     let post = || asked("/").method("POST").header("host", "h");
     let id = "11111111-1111-4111-8111-111111111111";

@@ -216,13 +216,18 @@ impl Record {
         }
     }
 
-    /// The record with its outcome recorded.
+    /// The record with its outcome recorded. Work may outlast the record's time; then the outcome answers for
+    /// the key as long as it would have from the start, or those who waited for it would run it again.
     #[must_use]
     pub fn settled(&self, outcome: Outcome, now: Time) -> Self {
-        self.moved(State::Settled {
+        let mut next = self.moved(State::Settled {
             outcome: Arc::new(outcome),
             at: now,
-        })
+        });
+        if self.expires_at <= now {
+            next.expires_at = now.plus(self.expires_at.since(self.created_at));
+        }
+        next
     }
 
     /// The record given back. What was asked is dropped; the version stays.
@@ -282,6 +287,16 @@ impl Record {
             other => other.clone(),
         };
         self.moved(state)
+    }
+
+    /// The word for this record at `now`: a key whose runner died under [`OnLost::Hold`] is in doubt, although
+    /// nobody has written so.
+    #[must_use]
+    pub fn word(&self, now: Time) -> &'static str {
+        match &self.state {
+            State::Held(hold) if hold.until <= now && self.on_lost == OnLost::Hold => "in_doubt",
+            state => state.as_str(),
+        }
     }
 
     /// The last holder, while nothing is recorded.

@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 const PRECEDENCE: &str =
     "A flag wins over a variable (HAPAX_LISTEN, HAPAX_DATA, HAPAX_DATABASE, HAPAX_CONFIG), \
 a variable over the config file, the file over the default. hapax.default.toml lists every key.
-Exit codes: 0 done, 1 failed, 2 wrong use, 78 refused to start unsafely.";
+Exit codes: 0 done, 1 failed, 2 wrong use.";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
@@ -91,6 +91,9 @@ pub(crate) struct Serve {
     /// Answer without tokens. Only on loopback, for trying things out.
     #[arg(long)]
     pub(crate) insecure_no_auth: bool,
+    /// Run no jobs in this process. There are none to run yet, so this changes nothing.
+    #[arg(long)]
+    pub(crate) no_worker: bool,
 }
 
 impl Serve {

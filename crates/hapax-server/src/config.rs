@@ -16,7 +16,7 @@ use toml::{Table, Value};
 
 use crate::exit::Usage;
 
-pub(crate) use routes::Profile;
+pub(crate) use routes::{Profile, UsualRoute};
 
 /// Every key of the config file. `hapax.default.toml` explains each of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -1,10 +1,8 @@
-//! How the program ends: 0 done, 1 failed, 2 wrong use, 78 refused to start unsafely.
+//! How the program ends: 0 done, 1 failed or refused to start unsafely, 2 wrong use.
 //! It prints nothing; `main` does.
 
 use std::fmt;
 use std::process::ExitCode;
-
-use hapax_core::Kind;
 
 /// The program was told something it cannot follow: exit code 2.
 #[derive(Debug)]
@@ -24,7 +22,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Starting would break a promise: exit code 78, as sysexits.h has it for configuration.
+/// Starting would break a promise: it does not, and says which.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) code: &'static str,
@@ -92,12 +90,7 @@ pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    let is_unsafe = error
-        .downcast_ref::<hapax_core::Error>()
-        .is_some_and(|why| why.kind() == Kind::Unsafe);
-    if error.is::<Refused>() || is_unsafe {
-        ExitCode::from(78)
-    } else if error.is::<Usage>() {
+    if error.is::<Usage>() {
         ExitCode::from(2)
     } else {
         ExitCode::FAILURE
@@ -110,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_cause_is_said_once_and_the_kind_decides_the_code() {
-        let cause =
-            hapax_core::Error::new(Kind::Unsafe, "opening a session").because("no such role");
+        let cause = hapax_core::Error::new(hapax_core::Kind::Unsafe, "opening a session")
+            .because("no such role");
         let error = anyhow::Error::from(cause).context("opening postgres://h/d");
         assert_eq!(
             describe(&error),
@@ -119,7 +112,7 @@ mod tests {
         );
         assert_eq!(
             format!("{:?}", code(&error)),
-            format!("{:?}", ExitCode::from(78))
+            format!("{:?}", ExitCode::FAILURE)
         );
         let usage = Usage::error("no").context("reading");
         assert_eq!(

@@ -194,6 +194,7 @@ impl MemoryLedger {
     }
 
     fn page(&self, scan: &Scan) -> Page {
+        let now = self.clock.now();
         let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
         let mut records: Vec<Record> = self
             .rows()
@@ -210,10 +211,7 @@ impl MemoryLedger {
                 scan.subject
                     .is_none_or(|subject| Some(subject) == record.subject)
             })
-            .filter(|record| {
-                scan.state
-                    .is_none_or(|state| state == record.state.as_str())
-            })
+            .filter(|record| scan.state.is_none_or(|state| state == record.word(now)))
             .filter(|record| {
                 scan.after
                     .is_none_or(|after| (record.created_at, record.id) < after)

@@ -12,7 +12,7 @@ use hapax::layer::{
     Asked, IDEMPOTENCY_KEY, Route, conflict_details, key_required, parse_key, route_pattern,
 };
 use hapax::problem::Problem;
-use hapax_core::{Cause, Claim, Key, Scope, Tenant};
+use hapax_core::{Cause, Claim, Key, Policy, Scope, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -43,8 +43,12 @@ impl ClaimBody {
     fn claim(self, app: &App, tenant: Tenant) -> Result<(Claim, Route), Problem> {
         let method: Method = self
             .method
+            .to_ascii_uppercase()
             .parse()
             .map_err(|_| invalid("method", "is not an HTTP method"))?;
+        if !hapax::layer::is_keyed(&method) {
+            return Err(invalid("method", "must be POST, PUT, PATCH or DELETE"));
+        }
         let uri: Uri = self
             .path
             .parse()
@@ -72,10 +76,10 @@ impl ClaimBody {
             )));
         }
         if let Some(seconds) = self.ttl_seconds {
-            route.policy.ttl = Duration::from_secs(seconds);
+            route.policy.ttl = within("ttl_seconds", seconds, Policy::TTL_MAX)?;
         }
         if let Some(seconds) = self.lease_seconds {
-            route.policy.lease = Duration::from_secs(seconds);
+            route.policy.lease = within("lease_seconds", seconds, Policy::LEASE_MAX)?;
         }
         let refused = |problem: Problem| {
             app.observer.key_refused(tenant, &scope.space);
@@ -92,6 +96,16 @@ impl ClaimBody {
         };
         Ok((asked.claim(scope, key, None, &route), route))
     }
+}
+
+/// A span of whole seconds, at most `longest`. Zero is over at once.
+fn within(name: &str, seconds: u64, longest: Duration) -> Result<Duration, Problem> {
+    let span = Duration::from_secs(seconds);
+    if span > longest {
+        let most = longest.as_secs();
+        return Err(invalid(name, format!("must be at most {most}")));
+    }
+    Ok(span)
 }
 
 /// What a claim gets.

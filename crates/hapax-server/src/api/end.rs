@@ -39,9 +39,9 @@ pub(super) async fn complete(
     Wrapped(body): Wrapped<CompleteBody>,
 ) -> Result<Answer<Value>, Refusal> {
     let payload = Payload::of(body.body.as_deref(), body.body_base64.as_deref())?;
-    let given = payload.outcome(body.status, &body.headers)?;
     let record = found(&app, tenant, id).await?;
     let route = app.route(&record.scope.space);
+    let given = payload.outcome(body.status, &body.headers, route)?;
     let (is_final, outcome) = (is_final(route, given.status), kept(route, given));
     let lease = match held(record, &body.token) {
         Held::Yes(lease) => *lease,
@@ -135,12 +135,11 @@ enum Held {
     No,
 }
 
-/// The record, if it is this tenant's and there for anyone to see.
+/// The record, if it is this tenant's. A key that was given back or has expired is still one that a token may
+/// once have held.
 async fn found(app: &App, tenant: Tenant, id: Id) -> Result<Record, Refusal> {
     let found = app.engine.ledger().find(tenant, id.0).await?;
-    found
-        .filter(super::keys::exists)
-        .ok_or_else(|| problem::not_found().into())
+    found.ok_or_else(|| problem::not_found().into())
 }
 
 fn held(record: Record, token: &str) -> Held {
@@ -148,7 +147,13 @@ fn held(record: Record, token: &str) -> Held {
         return Held::No;
     };
     if let Stored::Settled { outcome, .. } = &record.state {
-        return Held::Settled(outcome.clone());
+        // Only the grant of this very epoch is one write before its own settle. Any other token is stale.
+        let is_its_own = record.version == epoch.0.next();
+        return if is_its_own {
+            Held::Settled(outcome.clone())
+        } else {
+            Held::No
+        };
     }
     Lease::of(record, epoch, owner).map_or(Held::No, |lease| Held::Yes(Box::new(lease)))
 }

@@ -73,7 +73,12 @@ pub(super) async fn list(
         scan.limit = limit;
     }
     let page = app.store.ledger.scan(scan).await?;
-    let items: Vec<Value> = page.records.iter().map(item).collect();
+    let now = app.store.ledger.now();
+    let items: Vec<Value> = page
+        .records
+        .iter()
+        .map(|record| item(record, now))
+        .collect();
     Ok(Answer(
         json!({"items": items, "next_cursor": page.next.map(cursor)}),
     ))
@@ -91,7 +96,8 @@ pub(super) async fn show(
     let route = app.route(&record.scope.space);
     // What one principal sent and got is not for the tenant's other readers; an owner has to decide on it.
     let may_see = record.principal.is_none() || role.allows(Role::Owner);
-    Ok(Answer(whole(&record, route, may_see)))
+    let now = app.store.ledger.now();
+    Ok(Answer(whole(&record, route, may_see, now)))
 }
 
 /// A record with what was asked and what was answered.
@@ -115,7 +121,7 @@ struct ShownRequest {
 }
 
 /// A record with what was asked and what was answered, masked as its route says.
-pub(crate) fn whole(record: &Record, route: &Route, may_see: bool) -> Whole {
+pub(crate) fn whole(record: &Record, route: &Route, may_see: bool, now: Time) -> Whole {
     let request = &record.request;
     let is_json = ["", "application/json"].contains(&request.content_type.as_str())
         || request.content_type.ends_with("+json");
@@ -137,7 +143,7 @@ pub(crate) fn whole(record: &Record, route: &Route, may_see: bool) -> Whole {
         | Stored::Erased => None,
     };
     Whole {
-        item: item_map(record),
+        item: item_map(record, now),
         request: ShownRequest {
             method: request.method.clone(),
             path: if may_see {
@@ -181,17 +187,17 @@ pub(crate) fn exists(record: &Record) -> bool {
 }
 
 /// A record as lists show it.
-pub(crate) fn item(record: &Record) -> Value {
-    item_map(record).into()
+pub(crate) fn item(record: &Record, now: Time) -> Value {
+    item_map(record, now).into()
 }
 
-fn item_map(record: &Record) -> Map<String, Value> {
+fn item_map(record: &Record, now: Time) -> Map<String, Value> {
     let mut item = Map::new();
     let mut put = |name: &str, value: Value| item.insert(name.to_owned(), value);
     put("id", record.id.to_string().into());
     put("key", record.key.as_str().into());
     put("route_pattern", record.scope.space.as_str().into());
-    put("state", record.state.as_str().into());
+    put("state", record.word(now).into());
     put("method", record.request.method.as_str().into());
     let path = record.request.path.as_str();
     let is_private = record.principal.is_some();
@@ -264,13 +270,13 @@ mod tests {
         let record = Record::granted(&claim, Version(1), now);
         let record = record.settled(Outcome::text(200, "planted"), now);
         let shown = |may_see| {
-            let whole = whole(&record, &Route::default(), may_see);
+            let whole = whole(&record, &Route::default(), may_see, now);
             serde_json::to_string(&whole).unwrap()
         };
         assert!(!shown(false).contains("planted"), "{}", shown(false));
         assert!(shown(false).contains("body_withheld"));
         assert!(shown(true).contains(r#"{"planted":2}"#));
-        assert!(!item(&record).to_string().contains("planted"));
+        assert!(!item(&record, now).to_string().contains("planted"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use hapax_store::Role;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::{Gate, authenticate, authorize};
-use crate::config::Config;
+use crate::config::{Config, UsualRoute};
 use crate::problem::{self, Refusal};
 use crate::store::Store;
 use crate::trace::{self, trace};
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) routes: Routes,
     /// The route of a claim that no pattern matches.
-    pub(crate) usual_route: Route,
+    pub(crate) usual_route: UsualRoute,
     pub(crate) observer: Arc<Observer>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
@@ -52,7 +52,7 @@ impl Shared {
     /// The route that applies to a remote claim, which is keyed whatever the table says.
     pub(crate) fn route(&self, space: &Space) -> &Route {
         let found = self.routes.find(space.as_str());
-        found.unwrap_or(&self.usual_route)
+        found.unwrap_or_else(|| self.usual_route.of(space))
     }
 }
 

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
 use hapax::engine::Ruled;
+use hapax::layer::Route;
 use hapax::problem::Problem;
 use hapax_core::{Outcome, Subject, Tenant};
 use serde::Deserialize;
@@ -35,7 +36,7 @@ pub(super) struct SettleBody {
 
 impl SettleBody {
     /// The outcome to record, or nothing where the key is to be given back.
-    fn outcome(self) -> Result<Option<Outcome>, Problem> {
+    fn outcome(self, route: &Route) -> Result<Option<Outcome>, Problem> {
         let says_more =
             !self.headers.is_empty() || self.body.is_some() || self.body_base64.is_some();
         match (self.release, self.status) {
@@ -47,7 +48,7 @@ impl SettleBody {
             (None | Some(false), None) => Err(invalid("status", "give a status, or release: true")),
             (None | Some(false), Some(status)) => {
                 let payload = Payload::of(self.body.as_deref(), self.body_base64.as_deref())?;
-                payload.outcome(status, &self.headers).map(Some)
+                payload.outcome(status, &self.headers, route).map(Some)
             }
         }
     }
@@ -62,7 +63,9 @@ pub(super) async fn settle(
     Wrapped(body): Wrapped<SettleBody>,
 ) -> Result<Answer<Value>, Refusal> {
     let actor = caller.to_string();
-    let asked = body.outcome()?;
+    let found = app.engine.ledger().find(tenant, id.0).await?;
+    let record = found.ok_or_else(problem::not_found)?;
+    let asked = body.outcome(app.route(&record.scope.space))?;
     let ruled = match asked.clone() {
         Some(outcome) => {
             app.engine

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use data_encoding::BASE64;
+use hapax::layer::Route;
 use hapax::problem::Problem;
 use hapax_core::Outcome;
 use serde_json::value::RawValue;
@@ -14,26 +15,6 @@ use crate::problem;
 /// The stored header that remembers in which form a body was given.
 pub(super) const FORM: &str = "x-hapax-body-form";
 const HEADERS_MAX: usize = 64;
-
-/// Headers that are never stored: secrets, and what belongs to one connection.
-const NEVER_STORED: [&str; 16] = [
-    "authorization",
-    "connection",
-    "content-length",
-    "cookie",
-    "date",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "www-authenticate",
-    FORM,
-];
 
 /// In which form a body was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,11 +91,12 @@ impl Payload {
         }
     }
 
-    /// The outcome with this status and these headers. Secrets and hop-by-hop headers are dropped.
+    /// The outcome with this status and these headers, as far as the route stores them.
     pub(super) fn outcome(
         self,
         status: u16,
         headers: &BTreeMap<String, String>,
+        route: &Route,
     ) -> Result<Outcome, Problem> {
         if !(200..=599).contains(&status) {
             return Err(invalid("status", "must be from 200 to 599"));
@@ -130,7 +112,7 @@ impl Payload {
             let wrong = |why: &str| invalid(&format!("headers.{name}"), why);
             let name: HeaderName = name.parse().map_err(|_| wrong("is not a header name"))?;
             let value: HeaderValue = value.parse().map_err(|_| wrong("is not a header value"))?;
-            if !NEVER_STORED.contains(&name.as_str()) {
+            if hapax::layer::is_stored(&name, route) {
                 outcome =
                     outcome.with_header(name.as_str(), Bytes::copy_from_slice(value.as_bytes()));
             }
@@ -159,7 +141,11 @@ mod tests {
     fn round(body: Option<&str>, base64: Option<&str>) -> Value {
         let body = body.map(raw);
         let payload = Payload::of(body.as_deref(), base64).unwrap();
-        shown(&payload.outcome(200, &BTreeMap::new()).unwrap())
+        shown(
+            &payload
+                .outcome(200, &BTreeMap::new(), &Route::default())
+                .unwrap(),
+        )
     }
 
     fn shown(outcome: &Outcome) -> Value {
@@ -191,7 +177,7 @@ mod tests {
             [("Set-Cookie", "s=1"), ("Location", "/7")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         let outcome = Payload::of(None, None)
             .unwrap()
-            .outcome(201, &headers.into())
+            .outcome(201, &headers.into(), &Route::default())
             .unwrap();
         assert_eq!(shown(&outcome)["headers"], json!({"location": "/7"}));
     }
@@ -202,7 +188,7 @@ mod tests {
             let headers = BTreeMap::from([(name.to_owned(), value.to_owned())]);
             Payload::of(None, None)
                 .unwrap()
-                .outcome(status, &headers)
+                .outcome(status, &headers, &Route::default())
                 .unwrap_err()
                 .code()
         };

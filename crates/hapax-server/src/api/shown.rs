@@ -149,7 +149,9 @@ mod tests {
         let deep = "[".repeat(128) + &"]".repeat(128);
         for text in ["{ \"b\":1.0,\n\"a\":12345678901234567890123 }", &deep] {
             let payload = Payload::of(Some(&raw(text)), None).unwrap();
-            let outcome = payload.outcome(200, &BTreeMap::new()).unwrap();
+            let outcome = payload
+                .outcome(200, &BTreeMap::new(), &hapax::layer::Route::default())
+                .unwrap();
             let shown = serde_json::to_string(&Shown::whole(&outcome)).unwrap();
             assert!(shown.contains(&format!("\"body\":{text}")), "{shown}");
         }
@@ -163,7 +165,9 @@ mod tests {
         };
         let of = |body: &str| {
             let payload = Payload::of(Some(&raw(body)), None).unwrap();
-            let outcome = payload.outcome(200, &BTreeMap::new()).unwrap();
+            let outcome = payload
+                .outcome(200, &BTreeMap::new(), &hapax::layer::Route::default())
+                .unwrap();
             serde_json::to_value(Shown::masked(&outcome, &route)).unwrap()
         };
         let shown = of(r#"{"phone":1,"token":"t","n":2}"#);

@@ -4,7 +4,7 @@ mod settle;
 
 use anyhow::{Context, Result, bail};
 use hapax::Engine;
-use hapax_core::{OnLost, Record, RecordId, Scan, Space, State, Subject};
+use hapax_core::{OnLost, Record, RecordId, Scan, Space, State, Subject, Time};
 use serde_json::json;
 
 use crate::api::keys::{cursor, exists, item, state_word, whole};
@@ -45,12 +45,17 @@ async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTen
     }
     let store = open(of).await?;
     let page = store.ledger.scan(scan).await?;
+    let now = store.ledger.now();
     store.close().await;
     if of.plain.json {
-        let items: Vec<_> = page.records.iter().map(item).collect();
+        let items: Vec<_> = page
+            .records
+            .iter()
+            .map(|record| item(record, now))
+            .collect();
         return out::json(&json!({"items": items, "next_cursor": page.next.map(cursor)}));
     }
-    let rows: Vec<_> = page.records.iter().map(row).collect();
+    let rows: Vec<_> = page.records.iter().map(|record| row(record, now)).collect();
     out::table(
         &[
             "id", "route", "key", "state", "status", "created", "expires",
@@ -59,7 +64,7 @@ async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTen
     )
 }
 
-fn row(record: &Record) -> Vec<out::Field> {
+fn row(record: &Record, now: Time) -> Vec<out::Field> {
     let status = match &record.state {
         State::Settled { outcome, .. } => outcome.status.to_string(),
         State::Held(_) | State::InDoubt { .. } | State::Free | State::Expired | State::Erased => {
@@ -70,7 +75,7 @@ fn row(record: &Record) -> Vec<out::Field> {
         plain(&record.id),
         plain(&record.scope.space),
         plain(&record.key),
-        plain(&record.state.as_str()),
+        plain(&record.word(now)),
         plain(&status),
         plain(&record.created_at),
         plain(&record.expires_at),
@@ -81,6 +86,7 @@ async fn show(id: RecordId, of: &OfTenant) -> Result<()> {
     let config = Config::load(&of.plain.store.flags())?;
     let store = Store::open(&config).await?;
     let found = store.ledger.find(of.tenant, id).await?;
+    let now = store.ledger.now();
     store.close().await;
     let Some(record) = found.filter(exists) else {
         bail!("tenant {} has no key with the id {id}", of.tenant);
@@ -88,7 +94,7 @@ async fn show(id: RecordId, of: &OfTenant) -> Result<()> {
     let routes = config.routes(OnLost::Retry)?;
     let usual = config.usual_route(OnLost::Retry);
     let route = routes.find(record.scope.space.as_str()).unwrap_or(&usual);
-    let shown = whole(&record, route, true);
+    let shown = whole(&record, route, true, now);
     let text = if of.plain.json {
         serde_json::to_string(&shown)
     } else {

@@ -130,7 +130,8 @@ pub(super) async fn finish(
     server.await.context("the listener ended by itself")?;
     let left = app.config.shutdown().saturating_sub(asked.elapsed());
     if !app.engine.drain(left).await {
-        tracing::warn!("shutdown_ms is over; leaving handlers whose clients went away");
+        let given_up = app.engine.abandon().await;
+        tracing::warn!(given_up, "shutdown_ms is over; what still runs is given up");
     }
     while chores.join_next().await.is_some() {}
     app.store.close().await;

@@ -2,9 +2,9 @@
 //! What a route does with a request is not its business.
 
 mod entry;
+mod seed;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use anyhow::Result;
 use axum::http::StatusCode;
@@ -15,20 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::Config;
 use crate::exit::Usage;
 use entry::Entry;
+pub(crate) use seed::UsualRoute;
+use seed::{Ranked, rows};
 
 /// The most entries of a table.
 const ROUTES_MAX: usize = 1000;
-
-/// The TTLs of seed 004 where no table is given; everything else is kept for an hour.
-const SEED_TTL_SECONDS: [(&str, u64); 7] = [
-    ("*:bookings-hold", 30 * 60),
-    ("*:estimates-draft", 24 * 3600),
-    ("*:payments-link", 7 * 24 * 3600),
-    ("*:customers", 3600),
-    ("*:customers-*", 3600),
-    ("*:jobs", 4 * 3600),
-    ("*:jobs-*", 4 * 3600),
-];
 
 /// Whose habits the answers follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -48,7 +39,7 @@ impl Config {
     pub(crate) fn routes(&self, on_lost: OnLost) -> Result<Routes> {
         let usual = self.usual_route(on_lost);
         if self.routes.is_empty() {
-            return self.without_table(&usual);
+            return Ok(usual.everywhere());
         }
         if self.routes.len() > ROUTES_MAX {
             return Err(Usage::error(format!(
@@ -58,41 +49,34 @@ impl Config {
         }
         let mut seen = HashSet::new();
         let mut routes = Routes::table();
+        let mut ranked = Vec::with_capacity(self.routes.len());
         for (at, table) in self.routes.iter().enumerate() {
             let entry = Entry::read(at, table)?;
             if !seen.insert(entry.pattern.clone()) {
                 return Err(entry.refuse("pattern", "is there twice; keep one"));
             }
-            let route = entry.route(&usual)?;
-            routes = routes
-                .with(&entry.pattern, route)
-                .map_err(|why| Usage::error(format!("routes[{at}]: pattern: {why}")))?;
+            let invalid = |why| Usage::error(format!("routes[{at}]: pattern: {why}"));
+            let route = entry.route(usual.at(&entry.pattern))?;
+            let sets_ttl = entry.ttl_seconds.is_some();
+            ranked.push(Ranked::new(&entry.pattern, route.clone(), sets_ttl).map_err(invalid)?);
+            routes = routes.with(&entry.pattern, route).map_err(invalid)?;
+        }
+        for (pattern, route) in rows(ranked, &usual) {
+            routes = routes.with(&pattern, route)?;
         }
         Ok(routes)
     }
 
     /// The route of a request that no pattern matches, where it is keyed all the same: a remote claim.
-    pub(crate) fn usual_route(&self, on_lost: OnLost) -> Route {
-        let is_ietf = self.profile == Profile::Ietf;
+    pub(crate) fn usual_route(&self, on_lost: OnLost) -> UsualRoute {
         let mut route = Route::default().on_lost(on_lost);
         route.strict_keys = self.strict_keys;
-        if is_ietf {
-            route.mismatch_status = StatusCode::UNPROCESSABLE_ENTITY;
-            route.problem_json = true;
-        }
-        route
-    }
-
-    fn without_table(&self, usual: &Route) -> Result<Routes> {
         match self.profile {
-            Profile::Ietf => Ok(Routes::any(usual.clone())),
-            Profile::Thorbis => {
-                let mut routes = Routes::any(usual.clone());
-                for (pattern, seconds) in SEED_TTL_SECONDS {
-                    let route = usual.clone().ttl(Duration::from_secs(seconds));
-                    routes = routes.with(pattern, route)?;
-                }
-                Ok(routes)
+            Profile::Thorbis => UsualRoute::seeded(route),
+            Profile::Ietf => {
+                route.mismatch_status = StatusCode::UNPROCESSABLE_ENTITY;
+                route.problem_json = true;
+                UsualRoute::new(route)
             }
         }
     }
@@ -103,6 +87,7 @@ mod tests {
     use super::*;
     use hapax_core::Policy;
     use hapax_core::canonical::Selection;
+    use std::time::Duration;
 
     fn config(text: &str) -> Config {
         toml::from_str(text).unwrap()
@@ -199,6 +184,99 @@ mod tests {
         let routes = config("[[routes]]\npattern = '*:*'").routes(OnLost::Hold);
         let found = routes.unwrap().find("POST:a").unwrap().clone();
         assert_eq!(found.policy.on_lost, OnLost::Hold);
+    }
+
+    /// The seconds and the wait in ms of a route, if it is keyed.
+    fn kept(routes: &Routes, route: &str) -> Option<(u64, u128)> {
+        let policy = routes.find(route)?.policy;
+        Some((policy.ttl.as_secs(), policy.wait.as_millis()))
+    }
+
+    #[test]
+    fn an_entry_without_a_ttl_takes_the_seeds() {
+        let text = r#"
+            [[routes]]
+            pattern = "*:*"
+            wait_ms = 1
+            [[routes]]
+            pattern = "POST:*"
+            wait_ms = 2
+            [[routes]]
+            pattern = "POST:payments-link"
+            wait_ms = 3
+            [[routes]]
+            pattern = "PUT:jobs-*"
+            wait_ms = 4
+            [[routes]]
+            pattern = "*:bookings-*"
+            wait_ms = 5
+            [[routes]]
+            pattern = "PATCH:*"
+            wait_ms = 6
+            ttl_seconds = 60
+        "#;
+        let routes = config(text).routes(OnLost::Retry).unwrap();
+        for (route, expected) in [
+            ("POST:anything", (3600, 2)),
+            ("POST:estimates-draft", (86_400, 2)),
+            ("PUT:estimates-draft", (86_400, 1)),
+            ("POST:payments-link", (604_800, 3)),
+            ("PUT:payments-link", (604_800, 1)),
+            ("PUT:jobs-{id}", (14_400, 4)),
+            ("POST:jobs-{id}", (14_400, 2)),
+            ("DELETE:jobs-{id}", (14_400, 1)),
+            ("DELETE:jobs", (14_400, 1)),
+            ("POST:bookings-hold", (1800, 5)),
+            ("PUT:bookings-move", (3600, 5)),
+            ("PATCH:jobs-{id}", (60, 6)),
+            ("PATCH:estimates-draft", (60, 6)),
+        ] {
+            assert_eq!(kept(&routes, route), Some(expected), "{route}");
+        }
+    }
+
+    #[test]
+    fn the_seeds_ttls_never_change_whose_options_apply() {
+        let text = r#"
+            [[routes]]
+            pattern = "*:*"
+            wait_ms = 1
+            [[routes]]
+            pattern = "PUT:*-x"
+            wait_ms = 2
+            [[routes]]
+            pattern = "*:jobs-a"
+            wait_ms = 3
+            [[routes]]
+            pattern = "DELETE:*"
+            wait_ms = 4
+        "#;
+        let routes = config(text).routes(OnLost::Retry).unwrap();
+        for (route, wait) in [
+            ("PUT:jobs-1-x", 2),
+            ("PUT:jobs-{id}", 1),
+            ("POST:jobs-{id}", 1),
+            ("POST:jobs-a", 3),
+            ("DELETE:jobs-a", 3),
+            ("DELETE:jobs-{id}", 4),
+            ("DELETE:bookings-hold", 4),
+        ] {
+            assert_eq!(kept(&routes, route).unwrap().1, wait, "{route}");
+        }
+    }
+
+    #[test]
+    fn what_no_entry_matches_is_not_keyed_but_a_claim_on_it_has_the_seeds_ttl() {
+        let thorbis = config("[[routes]]\npattern = 'POST:other'");
+        let routes = thorbis.routes(OnLost::Retry).unwrap();
+        assert!(routes.find("POST:bookings-hold").is_none());
+        let ttl = |config: &Config, route| config.usual_route(OnLost::Retry).at(route).policy.ttl;
+        assert_eq!(ttl(&thorbis, "POST:bookings-hold").as_secs(), 1800);
+        assert_eq!(ttl(&thorbis, "POST:anything").as_secs(), 3600);
+        let ietf = config("profile = 'ietf'\n[[routes]]\npattern = '*:*'");
+        assert_eq!(ttl(&ietf, "POST:bookings-hold").as_secs(), 3600);
+        let routes = ietf.routes(OnLost::Retry).unwrap();
+        assert_eq!(kept(&routes, "POST:bookings-hold"), Some((3600, 0)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod echo;
 mod errors;
+mod fences;
 mod fixture;
 mod http;
 mod key;

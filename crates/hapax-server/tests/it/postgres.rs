@@ -141,7 +141,7 @@ fn a_login_that_cannot_be_restricted_is_refused() {
             "--data",
             data,
         ],
-        78,
+        1,
     );
     assert!(said.contains("hapax_app"), "{said}");
     assert_eq!(

@@ -224,3 +224,30 @@ fn without_a_table_the_seeds_times_apply() {
     );
     assert!(seconds_left(&server, &granted["expires_at"]) <= 1800);
 }
+
+#[test]
+fn a_table_without_times_keeps_the_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hapax.toml");
+    let table = "[[routes]]\npattern = 'POST:*'\nwait_ms = 10\n\
+                 [[routes]]\npattern = 'POST:payments-*'\nttl_seconds = 60\n";
+    std::fs::write(&file, table).unwrap();
+    let server = Server::start_with(|command| {
+        command.args(["--config", path(&file)]);
+    });
+    for (method, route, seconds) in [
+        ("POST", "/bookings/hold", 1800),
+        ("POST", "/jobs/7", 14_400),
+        ("POST", "/anything", 3600),
+        ("POST", "/payments/link", 60),
+        ("PUT", "/payments/link", 604_800),
+        ("PUT", "/anything", 3600),
+    ] {
+        let request = json!({"key": "k", "method": method, "path": route});
+        let left = seconds_left(&server, &claim(&server, &request)["expires_at"]);
+        assert!(
+            (seconds - 50..=seconds).contains(&left),
+            "{method} {route}: {left} of {seconds}"
+        );
+    }
+}

@@ -10,6 +10,6 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
    AND (created_at, id) < ($2::timestamptz, $3::uuid)
    AND state NOT IN ('free', 'expired')
    AND ($4::text IS NULL OR route_pattern = $4)
-   AND ($5::text IS NULL OR state = $5)
+   AND ($5::text IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= $8::timestamptz THEN 'in_doubt' ELSE state END = $5)
  ORDER BY created_at DESC, id DESC
  LIMIT $6::bigint;

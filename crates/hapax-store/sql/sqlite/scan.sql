@@ -16,6 +16,6 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
  WHERE tenant_id = ?1 AND (created_at, id) < (?2, ?3)
    AND state NOT IN ('free', 'expired')
    AND (?4 IS NULL OR route_pattern = ?4)
-   AND (?5 IS NULL OR state = ?5)
+   AND (?5 IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= ?7 THEN 'in_doubt' ELSE state END = ?5)
  ORDER BY created_at DESC, id DESC
  LIMIT ?6;

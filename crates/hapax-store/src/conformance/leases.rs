@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hapax_core::{Cause, Doubt, OnLost, Outcome, Policy, State, Swap, Sweep};
+use hapax_core::{Cause, Doubt, OnLost, Outcome, Policy, Scan, State, Swap, Sweep, Tenant};
 
 use super::subject::{Subject, Taken, copy};
 
@@ -300,4 +300,45 @@ pub async fn the_clock_is_the_ledgers(subject: &Subject) {
         subject.take(&subject.again(&claim)).await,
         Taken::Busy(_)
     ));
+}
+
+/// An outcome recorded after the record's time still answers for its key: those who waited get it.
+pub async fn an_outcome_recorded_late_answers_as_long_as_any_other(subject: &Subject) {
+    let brief = Policy {
+        ttl: Duration::from_secs(10),
+        lease: Duration::from_secs(60),
+        ..policy(OnLost::Hold)
+    };
+    let claim = subject.claim("k").with_policy(brief);
+    let lease = subject.take(&claim).await.lease();
+    subject.advance(Duration::from_secs(20));
+    assert!(subject.settle(lease, Outcome::text(200, "slow")).await);
+
+    subject.advance(Duration::from_secs(9));
+    assert!(matches!(
+        subject.take(&subject.again(&claim)).await,
+        Taken::Replay(_)
+    ));
+    subject.advance(Duration::from_secs(2));
+    assert_eq!(
+        subject.take(&subject.again(&claim)).await.cause(),
+        Cause::Expired
+    );
+}
+
+/// A key whose runner died under `hold` is listed as in doubt, so that an operator finds it.
+pub async fn a_dead_runner_under_hold_is_listed_as_in_doubt(subject: &Subject) {
+    let claim = subject.claim("k").with_policy(policy(OnLost::Hold));
+    let _held = subject.take(&claim).await.lease();
+    let listed = async |state: &'static str| {
+        let scan = Scan {
+            state: Some(state),
+            ..Scan::of(Tenant::DEFAULT)
+        };
+        let page = subject.ledger.scan(scan).await.expect("the ledger answers");
+        page.records.len()
+    };
+    assert_eq!((listed("held").await, listed("in_doubt").await), (1, 0));
+    subject.advance(Duration::from_secs(31));
+    assert_eq!((listed("held").await, listed("in_doubt").await), (0, 1));
 }

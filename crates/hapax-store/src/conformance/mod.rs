@@ -69,6 +69,8 @@ macro_rules! ledger_conformance {
             a_late_holder_settles_if_nobody_took_over,
             a_version_rises_with_every_write_and_never_restarts,
             the_clock_is_the_ledgers,
+            an_outcome_recorded_late_answers_as_long_as_any_other,
+            a_dead_runner_under_hold_is_listed_as_in_doubt,
         );
         $crate::conformance_cases!($open, isolation:
             the_same_key_of_another_tenant_is_another_record,

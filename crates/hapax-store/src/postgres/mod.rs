@@ -243,7 +243,7 @@ impl Ledger for PgLedger {
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
         Box::pin(async move {
-            let (rows, next) = self.reader.scan(&scan).await?;
+            let (rows, next) = self.reader.scan(&scan, self.now()).await?;
             let rings = self.opening(rows.iter()).await?;
             let records = pack::open(rows, rings).await?;
             Ok(Page { records, next })

@@ -67,7 +67,7 @@ impl Reader {
     }
 
     /// A page of one tenant's rows, newest first, and where the next begins.
-    pub(super) async fn scan(&self, scan: &Scan) -> Result<(Vec<Stored>, Next), Error> {
+    pub(super) async fn scan(&self, scan: &Scan, now: Time) -> Result<(Vec<Stored>, Next), Error> {
         let tenant = scan.tenant.as_uuid();
         let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
         let (before, id) = match scan.after {
@@ -86,6 +86,8 @@ impl Reader {
             }
             None => SCAN,
         };
+        let now = columns::moment(now.as_ms());
+        params.push(&now);
         let rows = self
             .scoped("listing records", SET_TENANT, &tenant, sql, &params)
             .await?;

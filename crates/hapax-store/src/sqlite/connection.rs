@@ -1,4 +1,5 @@
-//! Opening connections to the file, each with the settings our promises rest on. It runs no statement.
+//! Opening connections to the file, each with the settings our promises rest on. It runs no statement
+//! of the ledger.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,6 +17,9 @@ use super::fault::{failed, is_busy};
 /// More than there are statements, so that none is ever prepared twice.
 const STATEMENTS_MAX: usize = 64;
 const RETRY: Duration = Duration::from_millis(5);
+/// How long one try to empty the log waits for readers. Every writer waits as long.
+const LOG_WAIT: Duration = Duration::from_millis(50);
+const LOG_TRIES_MAX: usize = 3;
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
 /// What a connection is for.
@@ -116,6 +120,9 @@ fn try_open(path: &Path, options: &SqliteOptions, role: Role) -> rusqlite::Resul
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     match role {
         Role::Writer => {
+            // A row leaves copies behind when it moves or is cut short. They are overwritten there and then:
+            // erasing the row later would not find them.
+            connection.pragma_update(None, "secure_delete", true)?;
             connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
             if let Some(pages) = options.pages_max {
                 connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
@@ -127,6 +134,23 @@ fn try_open(path: &Path, options: &SqliteOptions, role: Role) -> rusqlite::Resul
         }
     }
     Ok(connection)
+}
+
+/// Brings the log back into the file and cuts it to nothing, unless somebody still reads from it after a few
+/// short tries. Returns whether it is empty.
+pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
+    let patience: u32 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    connection.busy_timeout(LOG_WAIT)?;
+    let emptied = (0..LOG_TRIES_MAX).try_fold(false, |emptied, _| {
+        if emptied {
+            return Ok(true);
+        }
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+            .map(|busy: bool| !busy)
+    });
+    connection.busy_timeout(Duration::from_millis(patience.into()))?;
+    emptied
 }
 
 /// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints.

@@ -77,7 +77,8 @@ impl Ledger for SqliteLedger {
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
         let vault = self.vault.clone();
-        Box::pin(self.read(move |connection| rows::scan(connection, vault.as_deref(), &scan)))
+        let now = self.now();
+        Box::pin(self.read(move |connection| rows::scan(connection, vault.as_deref(), &scan, now)))
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {

@@ -41,7 +41,7 @@ use crate::vault::Vault;
 use connection::Role;
 use fault::Fault;
 use purges::Purges;
-use queue::{Effect, Queue, Task};
+use queue::{Done, Effect, Queue, Task};
 use reader::Reader;
 use writer::Writer;
 
@@ -201,10 +201,11 @@ impl SqliteLedger {
     }
 
     /// Has the writer run `run` in its next group.
-    async fn write<T, F>(&self, moves: usize, bytes: usize, run: F) -> Result<T, Error>
+    async fn write<T, F, D>(&self, moves: usize, bytes: usize, run: F) -> Result<T, Error>
     where
         T: Send + 'static,
-        F: FnMut(&Connection) -> Result<(T, Effect), Fault> + Send + 'static,
+        F: FnMut(&Connection) -> Result<(T, D), Fault> + Send + 'static,
+        D: Into<Done> + 'static,
     {
         let (job, answered) = Task::new(moves, bytes, run);
         if let Err(refused) = self.writes.push(job) {

@@ -1,13 +1,13 @@
 //! Writes one move: the statement its kind calls for, and the large bodies beside the row.
 //! It runs inside somebody's transaction and neither begins nor ends one.
 
-use hapax_core::{Error, Kind, Swap, ledger::Write};
+use hapax_core::{Error, Kind, State, Swap, ledger::Write};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::fault::Fault;
 use super::notes;
 use super::pack::{Column, Packed};
-use super::queue::Effect;
+use super::queue::{Done, Effect};
 use super::rows;
 use crate::row::Row;
 use crate::vault::Rings;
@@ -55,18 +55,23 @@ impl Applied {
 pub(super) fn apply_all(
     connection: &Connection,
     moves: &[Packed],
-) -> Result<(Vec<Applied>, Effect), Fault> {
+) -> Result<(Vec<Applied>, Done), Fault> {
     let mut all = Vec::with_capacity(moves.len());
-    let mut effect = Effect::default();
+    let mut done = Done::from(Effect::default());
     for packed in moves {
         let applied = apply(connection, packed)?;
         if matches!(applied, Applied::Written) {
-            effect.wrote = true;
-            effect.purged += u64::from(packed.step.purges);
+            done.effect.wrote = true;
+            done.effect.purged += u64::from(packed.step.purges);
+            done.erased |= erases(packed);
         }
         all.push(applied);
     }
-    Ok((all, effect))
+    Ok((all, done))
+}
+
+fn erases(packed: &Packed) -> bool {
+    matches!(packed.step.next.state, State::Erased)
 }
 
 /// Writes the move if the stored version is the expected one; otherwise reads what is stored.
@@ -202,12 +207,10 @@ fn bind(statement: &mut Statement<'_>, packed: &Packed) -> rusqlite::Result<()> 
     let next = &packed.step.next;
     let hold = next.hold();
     let doubt = match &next.state {
-        hapax_core::State::InDoubt { reason, .. } => Some(reason.as_str()),
-        hapax_core::State::Held(_)
-        | hapax_core::State::Settled { .. }
-        | hapax_core::State::Free
-        | hapax_core::State::Expired
-        | hapax_core::State::Erased => None,
+        State::InDoubt { reason, .. } => Some(reason.as_str()),
+        State::Held(_) | State::Settled { .. } | State::Free | State::Expired | State::Erased => {
+            None
+        }
     };
     let request = packed.request.as_ref();
     let response = packed.response.as_ref();

@@ -19,6 +19,23 @@ pub(super) struct Effect {
     pub(super) purged: u64,
 }
 
+/// How a job ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) effect: Effect,
+    /// Whether content was erased, so that the log must not keep it.
+    pub(super) erased: bool,
+}
+
+impl From<Effect> for Done {
+    fn from(effect: Effect) -> Self {
+        Self {
+            effect,
+            erased: false,
+        }
+    }
+}
+
 /// One piece of work and who waits for it.
 pub(super) trait Job: Send {
     /// How much it is, in moves.
@@ -26,7 +43,7 @@ pub(super) trait Job: Send {
     /// How much memory it holds while it waits.
     fn bytes(&self) -> usize;
     /// Does the work. May be called again after its effect was rolled back.
-    fn run(&mut self, connection: &Connection) -> Result<Effect, Fault>;
+    fn run(&mut self, connection: &Connection) -> Result<Done, Fault>;
     /// Gives what the last run made to whoever waits, or the error instead.
     fn answer(self: Box<Self>, result: Result<(), Error>);
 }
@@ -40,10 +57,11 @@ pub(super) struct Task<T, F> {
     answer: oneshot::Sender<Result<T, Error>>,
 }
 
-impl<T, F> Task<T, F>
+impl<T, F, D> Task<T, F>
 where
     T: Send + 'static,
-    F: FnMut(&Connection) -> Result<(T, Effect), Fault> + Send + 'static,
+    F: FnMut(&Connection) -> Result<(T, D), Fault> + Send + 'static,
+    D: Into<Done>,
 {
     /// The job that runs `run`, and where its answer arrives.
     pub(super) fn new(
@@ -65,10 +83,11 @@ where
     }
 }
 
-impl<T, F> Job for Task<T, F>
+impl<T, F, D> Job for Task<T, F>
 where
     T: Send + 'static,
-    F: FnMut(&Connection) -> Result<(T, Effect), Fault> + Send + 'static,
+    F: FnMut(&Connection) -> Result<(T, D), Fault> + Send + 'static,
+    D: Into<Done>,
 {
     fn moves(&self) -> usize {
         self.moves
@@ -78,10 +97,10 @@ where
         self.bytes
     }
 
-    fn run(&mut self, connection: &Connection) -> Result<Effect, Fault> {
-        let (made, effect) = (self.run)(connection)?;
+    fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {
+        let (made, done) = (self.run)(connection)?;
         self.made = Some(made);
-        Ok(effect)
+        Ok(done.into())
     }
 
     fn answer(self: Box<Self>, result: Result<(), Error>) {

@@ -46,6 +46,7 @@ pub(super) fn scan(
     connection: &Connection,
     vault: Option<&Vault>,
     scan: &Scan,
+    now: Time,
 ) -> Result<Page, Fault> {
     let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
     let (before, id) = match scan.after {
@@ -64,9 +65,26 @@ pub(super) fn scan(
     let mut rows = match &scan.subject {
         Some(subject) => {
             let subject = subject.as_bytes();
-            statement.query(params![tenant, before, id, space, scan.state, ask, subject])?
+            statement.query(params![
+                tenant,
+                before,
+                id,
+                space,
+                scan.state,
+                ask,
+                subject,
+                now.as_ms()
+            ])?
         }
-        None => statement.query(params![tenant, before, id, space, scan.state, ask])?,
+        None => statement.query(params![
+            tenant,
+            before,
+            id,
+            space,
+            scan.state,
+            ask,
+            now.as_ms()
+        ])?,
     };
     let mut page = Page {
         records: Vec::new(),

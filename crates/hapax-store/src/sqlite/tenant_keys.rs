@@ -201,13 +201,8 @@ impl TenantKeys for SqliteLedger {
         Box::pin(async move {
             let shredded = self
                 .write(1, 0, move |connection| {
-                    // What was there is overwritten, not only forgotten.
-                    connection.pragma_update(None, "secure_delete", true)?;
-                    let deleted = connection
-                        .prepare_cached(SHRED)?
-                        .execute([tenant.as_bytes()]);
-                    connection.pragma_update(None, "secure_delete", false)?;
-                    let deleted = deleted?;
+                    let mut statement = connection.prepare_cached(SHRED)?;
+                    let deleted = statement.execute([tenant.as_bytes()])?;
                     // Caches forget the outcomes they hold.
                     let purged = u64::from(deleted > 0);
                     let wrote = deleted > 0;

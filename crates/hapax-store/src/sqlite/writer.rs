@@ -8,10 +8,11 @@ use hapax_core::{Error, Kind};
 use rusqlite::Connection;
 
 use super::NAME;
+use super::connection::empty_log;
 use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io};
 use super::moves;
 use super::purges::Purges;
-use super::queue::{Effect, Job, Queue};
+use super::queue::{Done, Job, Queue};
 
 const OPERATION: &str = "writing to the ledger";
 const AFTER_PANIC: &str = "the writer stopped on a bug; restart the process";
@@ -25,6 +26,9 @@ pub(super) struct Writer {
     pub(super) purges: Arc<Purges>,
     pub(super) batch_max: usize,
 }
+
+/// One answer per job, and why no later group may be tried, if so.
+type Committed = (Vec<Result<(), Error>>, Option<&'static str>);
 
 /// A group that was not committed.
 struct Failure {
@@ -71,9 +75,9 @@ impl Writer {
     }
 
     /// Writes a group in one transaction; one answer per job.
-    fn write(&self, jobs: &mut [Box<dyn Job>]) -> (Vec<Result<(), Error>>, Option<&'static str>) {
+    fn write(&self, jobs: &mut [Box<dyn Job>]) -> Committed {
         match self.commit(jobs) {
-            Ok(answers) => (answers, None),
+            Ok(committed) => committed,
             Err(failure) => {
                 tracing::warn!(store = NAME, error = %failure.error, "a group was not committed");
                 let answers = jobs.iter().map(|_| Err(failure.error.clone())).collect();
@@ -83,11 +87,11 @@ impl Writer {
         }
     }
 
-    fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), Error>>, Failure> {
+    fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<Committed, Failure> {
         self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
         let shown = self.catch_up().map_err(fatal)?;
-        let effects = match self.run_all(jobs) {
-            Ok(effects) => effects,
+        let ended = match self.run_all(jobs) {
+            Ok(ended) => ended,
             // One job cannot be done. Once more, so that it alone is undone.
             Err(Fault::Own(_)) => {
                 self.execute("ROLLBACK").map_err(fatal)?;
@@ -96,13 +100,14 @@ impl Writer {
             }
             Err(Fault::Group(error)) => return Err(fatal(error)),
         };
-        let done = || effects.iter().filter_map(|effect| effect.as_ref().ok());
-        if !done().any(|effect| effect.wrote) {
+        let done = || ended.iter().filter_map(|one| one.as_ref().ok());
+        if !done().any(|one| one.effect.wrote) {
             // Nothing changed: nothing to sync.
             self.execute("ROLLBACK").map_err(fatal)?;
-            return Ok(effects.into_iter().map(|effect| effect.map(drop)).collect());
+            let answers = ended.into_iter().map(|one| one.map(drop)).collect();
+            return Ok((answers, None));
         }
-        let purged: u64 = done().map(|effect| effect.purged).sum();
+        let purged: u64 = done().map(|one| one.effect.purged).sum();
         let count = match purged {
             0 => None,
             by => Some(moves::raise_purge_count(&self.connection, shown, by).map_err(fatal)?),
@@ -118,14 +123,37 @@ impl Writer {
             // It is committed, but caches elsewhere do not know yet: nobody may rely on it.
             Error::new(Kind::OutcomeUnknown, "telling caches of a purge").caused_by(error)
         });
-        let answer = |effect: Effect| match &untold {
-            Some(error) if effect.purged > 0 => Err(error.clone()),
+        let stop = done()
+            .any(|one| one.erased)
+            .then(|| self.forget_erased())
+            .flatten();
+        let answer = |one: Done| match &untold {
+            Some(error) if one.effect.purged > 0 => Err(error.clone()),
             Some(_) | None => Ok(()),
         };
-        Ok(effects
-            .into_iter()
-            .map(|effect| effect.and_then(answer))
-            .collect())
+        let answers = ended.into_iter().map(|one| one.and_then(answer));
+        Ok((answers.collect(), stop))
+    }
+
+    /// Takes what was erased out of the log too. If somebody holds the log, a later checkpoint does it.
+    /// Says why to stop if the file can no longer be trusted.
+    fn forget_erased(&self) -> Option<&'static str> {
+        match empty_log(&self.connection) {
+            Ok(true) => None,
+            Ok(false) => {
+                let why = "somebody reads from it";
+                tracing::warn!(
+                    store = NAME,
+                    why,
+                    "the log keeps erased content until a later checkpoint"
+                );
+                None
+            }
+            Err(error) => {
+                tracing::warn!(store = NAME, %error, "the log keeps erased content until a later checkpoint");
+                is_failed_sync(&error).then_some(AFTER_FAILED_SYNC)
+            }
+        }
     }
 
     /// Shows the count of purges if a process died before it could. Returns the number that is shown.
@@ -142,14 +170,14 @@ impl Writer {
     }
 
     /// Runs all jobs; the first that fails ends the transaction for all.
-    fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<Effect, Error>>, Fault> {
+    fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<Done, Error>>, Fault> {
         jobs.iter_mut()
             .map(|job| job.run(&self.connection).map(Ok))
             .collect()
     }
 
     /// Runs all jobs; one that fails by itself leaves nothing behind.
-    fn run_each(&self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<Effect, Error>>> {
+    fn run_each(&self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<Done, Error>>> {
         let mut effects = Vec::with_capacity(jobs.len());
         for job in jobs {
             self.execute("SAVEPOINT job")?;
@@ -211,7 +239,7 @@ mod tests {
     use super::super::SqliteOptions;
     use super::super::connection::{self, Role};
     use super::super::migrate;
-    use super::super::queue::Task;
+    use super::super::queue::{Effect, Task};
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
 //! The suites on SQLite, and what is special to it.
 
 mod bodies;
+mod erased;
 mod faults;
 mod files;
 mod sharing;

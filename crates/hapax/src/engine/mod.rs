@@ -4,6 +4,7 @@
 mod audit;
 mod cache;
 mod operator;
+mod running;
 mod settle;
 mod waiting;
 
@@ -20,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use audit::Audit;
 use cache::Cache;
+use running::Running;
 use waiting::Waiting;
 
 pub use operator::Ruled;
@@ -84,6 +86,7 @@ pub struct Engine {
     waiting: Arc<Waiting>,
     cache: Arc<Cache>,
     tasks: TaskTracker,
+    running: Arc<Running>,
     audit: Option<Arc<Audit>>,
     poll: Duration,
 }
@@ -164,6 +167,7 @@ impl Engine {
             waiting,
             cache: Arc::new(Cache::new(cache_bytes)),
             tasks: TaskTracker::new(),
+            running: Arc::default(),
             audit: None,
             poll: POLL,
         }
@@ -326,6 +330,7 @@ impl Engine {
     /// A heartbeat that fails is tried again at the next beat; one that finds the lease lost ends the
     /// heartbeats, and settling will say so. Dropping the future drops `work` with it.
     pub async fn run<T>(&self, mut lease: Lease, work: impl Future<Output = T>) -> (Lease, T) {
+        let _entered = self.running.enter(&lease);
         let value = {
             let beats = self.beat(&mut lease);
             tokio::pin!(work, beats);

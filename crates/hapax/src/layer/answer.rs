@@ -61,10 +61,9 @@ pub fn is_never_stored(name: &HeaderName) -> bool {
 
 /// The headers of `response` that are recorded.
 pub(super) fn stored_headers(headers: &HeaderMap, route: &Route) -> Vec<(String, Bytes)> {
-    let kept = |name: &HeaderName| STORED.contains(name) || route.store_headers.contains(name);
     headers
         .iter()
-        .filter(|(name, _)| kept(name) && !is_never_stored(name))
+        .filter(|(name, _)| is_stored(name, route))
         .map(|(name, value)| {
             (
                 name.as_str().to_owned(),
@@ -72,6 +71,12 @@ pub(super) fn stored_headers(headers: &HeaderMap, route: &Route) -> Vec<(String,
             )
         })
         .collect()
+}
+
+/// Whether a response header is stored and replayed: the usual ones and the route's, secrets never.
+#[must_use]
+pub fn is_stored(name: &HeaderName, route: &Route) -> bool {
+    (STORED.contains(name) || route.store_headers.contains(name)) && !is_never_stored(name)
 }
 
 /// The recorded answer, marked as a replay.

@@ -59,10 +59,10 @@ pub use key::{KeyError, parse_key, parse_key_strictly};
 pub use layer::IdempotencyLayer;
 pub use pattern::route_pattern;
 pub use route::{EXCLUDED, InvalidRoute, Route, Routes};
-pub use service::Idempotency;
+pub use service::{Idempotency, is_keyed};
 pub use statuses::{InvalidStatus, Statuses};
 
 pub use answer::{
     IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT, X_IDEMPOTENCY_EXPIRED,
-    X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, key_required,
+    X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, is_stored, key_required,
 };

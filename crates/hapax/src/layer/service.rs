@@ -94,6 +94,15 @@ where
     }
 }
 
+/// Whether requests of this method can be keyed: those that change something.
+#[must_use]
+pub fn is_keyed(method: &Method) -> bool {
+    matches!(
+        *method,
+        Method::POST | Method::PUT | Method::PATCH | Method::DELETE
+    )
+}
+
 /// A request that runs under a key.
 struct Keyed {
     space: Space,
@@ -112,10 +121,7 @@ struct Refused {
 impl<S> Idempotency<S> {
     /// How `request` is keyed, if it is.
     fn keyed<B>(&self, request: &Request<B>) -> Result<Option<Keyed>, Box<Refused>> {
-        if !matches!(
-            *request.method(),
-            Method::POST | Method::PUT | Method::PATCH | Method::DELETE
-        ) {
+        if !is_keyed(request.method()) {
             return Ok(None);
         }
         let space = route_pattern(request.method(), request.uri().path());

@@ -466,6 +466,44 @@ async fn once_tells_busy_conflict_and_doubt_from_done() {
 }
 
 #[tokio::test]
+async fn a_process_that_must_stop_gives_up_what_it_works_under() {
+    let Setup { engine, .. } = setup();
+    for (on_lost, key) in [(OnLost::Retry, "retry"), (OnLost::Hold, "hold")] {
+        let policy = Policy {
+            on_lost,
+            ..Policy::default()
+        };
+        let work = {
+            let engine = engine.clone();
+            async move {
+                let never = async |_fence| -> Outcome { std::future::pending().await };
+                engine.once(claim(key).with_policy(policy), never).await
+            }
+        };
+        engine.spawn(work);
+    }
+    while engine
+        .find(&claim("hold").scope, &claim("hold").key)
+        .await
+        .unwrap()
+        .is_none()
+    {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    assert!(!engine.drain(Duration::from_millis(5)).await);
+    assert_eq!(engine.abandon().await, 2);
+    assert!(matches!(
+        engine.claim(claim("retry")).await.unwrap(),
+        Claimed::Granted(_, Cause::Fresh)
+    ));
+    assert!(matches!(
+        engine.claim(claim("hold")).await.unwrap(),
+        Claimed::Lost(Doubt::OutcomeUnknown)
+    ));
+}
+
+#[tokio::test]
 async fn draining_waits_for_what_was_spawned() {
     let Setup { engine, .. } = setup();
     let (go, wait) = tokio::sync::oneshot::channel::<()>();

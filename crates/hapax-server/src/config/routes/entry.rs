@@ -23,7 +23,7 @@ pub(super) struct Entry {
     pub(super) pattern: String,
     required: Option<bool>,
     derive: Option<bool>,
-    ttl_seconds: Option<u64>,
+    pub(super) ttl_seconds: Option<u64>,
     lease_seconds: Option<u64>,
     wait_ms: Option<u64>,
     on_lost: Option<OnLostWord>,

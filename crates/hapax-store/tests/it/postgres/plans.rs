@@ -64,7 +64,7 @@ async fn lists_walk_an_index_in_their_own_order() {
         (
             include_str!("../../../sql/postgres/scan_subject.sql"),
             "idx_idempotency_subject",
-            format!("{tenant}, now(), {last}, NULL, NULL, 51, 'x'"),
+            format!("{tenant}, now(), {last}, NULL, NULL, 51, 'x', now()"),
         ),
         (
             include_str!("../../../sql/postgres/sweep_notes.sql"),

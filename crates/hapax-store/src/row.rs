@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hapax_core::{
     Body, Doubt, Epoch, Error, Fingerprint, Key, Kind, OnLost, Outcome, Owner, Principal, Record,
-    RecordId, Request, Scope, State, Subject, Tenant, Time, Version, record::Hold,
+    RecordId, Request, Scope, State, Subject, Swap, Tenant, Time, Version, record::Hold,
 };
 use uuid::Uuid;
 
-use crate::vault::{Ring, Seal};
+use crate::vault::{Ring, Rings, Seal};
 
 /// The columns of `idempotency_keys`. Times are UTC milliseconds here; a store may keep them otherwise.
 #[derive(Debug)]
@@ -41,6 +41,35 @@ pub(crate) struct Row {
     pub(crate) expires_at: i64,
     pub(crate) completed_at: Option<i64>,
     pub(crate) subject: Option<Vec<u8>>,
+}
+
+/// What became of a move. The stored row is made a record by whoever asked, off the thread that writes.
+#[derive(Debug)]
+pub(crate) enum Applied {
+    Written,
+    Stale(Option<Box<Row>>),
+}
+
+impl Applied {
+    /// The answer, its stored row opened with the keys of its tenant.
+    pub(crate) fn open(self, rings: &Rings) -> Result<Swap, Error> {
+        match self {
+            Applied::Written => Ok(Swap::Written),
+            Applied::Stale(None) => Ok(Swap::Stale(None)),
+            Applied::Stale(Some(row)) => {
+                let ring = rings.get(row.tenant_id);
+                Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
+            }
+        }
+    }
+
+    /// The stored row, if there is one.
+    pub(crate) fn row(&self) -> Option<&Row> {
+        match self {
+            Applied::Stale(Some(row)) => Some(row),
+            Applied::Stale(None) | Applied::Written => None,
+        }
+    }
 }
 
 impl Row {

@@ -8,12 +8,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::clock::DbClock;
-use super::columns::{Applied, Step};
+use super::columns::Step;
 use super::fault;
 use super::lane::{Lane, OPERATION, Order, closed};
 use super::link::Link;
 use super::session::Session;
 use super::target::Target;
+use crate::row::Applied;
 
 /// The lanes that write. The moves of one record always take the same lane.
 pub(super) struct Batcher {

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hapax_core::{Error, Kind, Move, Note, Request, Swap, Time, ledger::Write};
+use hapax_core::{Error, Kind, Move, Note, Request, Time, ledger::Write};
 use tokio_postgres::types::{FromSql, ToSql};
 use uuid::Uuid;
 
 use crate::row::Row;
-use crate::vault::{Ring, Rings};
+use crate::vault::Ring;
 
 /// Times beyond the year 9999 are stored as its end: nothing we promise lasts that long.
 const LAST_MS: i64 = 253_402_300_799_000;
@@ -26,35 +26,6 @@ pub(super) struct Step {
     pub(super) note: Option<Box<Note>>,
     /// Whether others may wait for it.
     pub(super) ends: bool,
-}
-
-/// What became of a move. The stored row is made a record by whoever asked, off the lane.
-#[derive(Debug)]
-pub(super) enum Applied {
-    Written,
-    Stale(Option<Box<Row>>),
-}
-
-impl Applied {
-    /// The answer, its stored row opened with the keys of its tenant.
-    pub(super) fn open(self, rings: &Rings) -> Result<Swap, Error> {
-        match self {
-            Applied::Written => Ok(Swap::Written),
-            Applied::Stale(None) => Ok(Swap::Stale(None)),
-            Applied::Stale(Some(row)) => {
-                let ring = rings.get(row.tenant_id);
-                Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
-            }
-        }
-    }
-
-    /// The stored row, if there is one.
-    pub(super) fn row(&self) -> Option<&Row> {
-        match self {
-            Applied::Stale(Some(row)) => Some(row),
-            Applied::Stale(None) | Applied::Written => None,
-        }
-    }
 }
 
 impl Step {

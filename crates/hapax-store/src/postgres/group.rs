@@ -10,12 +10,13 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::clock::DbClock;
-use super::columns::{self, Applied, Columns, Step};
+use super::columns::{self, Columns, Step};
 use super::fault::{self, Class};
 use super::link::Link;
 use super::listener;
 use super::notes::NoteColumns;
 use super::pipeline::{Request, pipeline};
+use crate::row::Applied;
 use crate::row::Row as Stored;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";

@@ -9,12 +9,13 @@ use hapax_core::{Error, Kind};
 use tokio::sync::{mpsc, oneshot};
 
 use super::clock::DbClock;
-use super::columns::{Applied, Step};
+use super::columns::Step;
 use super::fault;
 use super::group::{self, Failure};
 use super::link::Link;
 use super::session::{self, Session};
 use super::target::Target;
+use crate::row::Applied;
 
 pub(super) const OPERATION: &str = "swapping records";
 /// The most moves in one transaction.

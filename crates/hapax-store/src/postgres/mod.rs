@@ -32,9 +32,9 @@ use hapax_core::{
     RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
+use crate::row::Applied;
 use batcher::Batcher;
 use clock::DbClock;
-use columns::Applied;
 use link::Link;
 use listener::Listener;
 use reader::Reader;

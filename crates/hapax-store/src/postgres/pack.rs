@@ -2,7 +2,8 @@
 
 use hapax_core::{Error, Kind, Move, Record, Swap};
 
-use super::columns::{Applied, Step};
+use super::columns::Step;
+use crate::row::Applied;
 use crate::row::Row;
 use crate::vault::Rings;
 

@@ -5,9 +5,10 @@ use hapax_core::{
     RecordId, Scan, Swap, Sweep, Swept, Tenant, Time,
 };
 
-use super::moves::{self, Applied};
+use super::moves;
 use super::pack::{self, Packed};
 use super::{NAME, SqliteLedger, notes, rows, tenant_keys};
+use crate::row::Applied;
 
 /// Packing and unpacking more than this leaves the async thread.
 const INLINE_WORK_BYTES_MAX: usize = 64 * 1024;

@@ -1,7 +1,7 @@
 //! Writes one move: the statement its kind calls for, and the large bodies beside the row.
 //! It runs inside somebody's transaction and neither begins nor ends one.
 
-use hapax_core::{Error, Kind, State, Swap, ledger::Write};
+use hapax_core::{Error, Kind, State, ledger::Write};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::fault::Fault;
@@ -9,8 +9,7 @@ use super::notes;
 use super::pack::{Column, Packed};
 use super::queue::{Done, Effect};
 use super::rows;
-use crate::row::Row;
-use crate::vault::Rings;
+use crate::row::Applied;
 
 const INSERT: &str = include_str!("../../sql/sqlite/insert.sql");
 const REPLACE: &str = include_str!("../../sql/sqlite/replace.sql");
@@ -21,35 +20,6 @@ const BODY_DROP: &str = include_str!("../../sql/sqlite/body_drop.sql");
 const PURGE_COUNT: &str = include_str!("../../sql/sqlite/purge_count.sql");
 const PURGE_RAISE: &str = include_str!("../../sql/sqlite/purge_raise.sql");
 const CHECK: &str = include_str!("../../sql/sqlite/check.sql");
-
-/// What became of a move. The stored row is made a record by whoever asked, off the writer's thread.
-#[derive(Debug)]
-pub(super) enum Applied {
-    Written,
-    Stale(Option<Box<Row>>),
-}
-
-impl Applied {
-    /// The answer, its stored row opened with the keys of its tenant.
-    pub(super) fn open(self, rings: &Rings) -> Result<Swap, Error> {
-        match self {
-            Applied::Written => Ok(Swap::Written),
-            Applied::Stale(None) => Ok(Swap::Stale(None)),
-            Applied::Stale(Some(row)) => {
-                let ring = rings.get(row.tenant_id);
-                Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
-            }
-        }
-    }
-
-    /// The stored row, if there is one.
-    pub(super) fn row(&self) -> Option<&Row> {
-        match self {
-            Applied::Stale(Some(row)) => Some(row),
-            Applied::Stale(None) | Applied::Written => None,
-        }
-    }
-}
 
 /// Writes the moves one after the other.
 pub(super) fn apply_all(

@@ -7,9 +7,10 @@ use uuid::Uuid;
 
 use super::SqliteLedger;
 use super::fault::{Fault, failed};
-use super::moves::{self, Applied};
+use super::moves;
 use super::pack::Packed;
 use super::tenant_keys;
+use crate::row::Applied;
 use crate::vault::{Rings, Vault};
 use crate::within::{Claimed, Settled};
 

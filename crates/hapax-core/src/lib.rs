@@ -34,6 +34,7 @@ pub mod decide;
 pub mod diff;
 pub mod error;
 pub mod fingerprint;
+pub mod job;
 pub mod key;
 pub mod lease;
 pub mod ledger;

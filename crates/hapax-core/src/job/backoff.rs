@@ -1,0 +1,37 @@
+//! How long a failed job rests. Deterministic: the jitter comes from the job's id, not from a dice.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::model::JobId;
+
+/// The rest after the first failure.
+pub const FIRST: Duration = Duration::from_secs(1);
+/// The longest rest.
+pub const LONGEST: Duration = Duration::from_secs(3600);
+
+/// The rest after this many failures: one second, then four times as long each time, at most an hour, less up
+/// to a half so that jobs which failed together do not come back together.
+///
+/// ```
+/// use hapax_core::job::{JobId, backoff::rest};
+/// use std::time::Duration;
+///
+/// let job = JobId::new("j-1")?;
+/// assert!(rest(&job, 1) >= Duration::from_millis(500) && rest(&job, 1) <= Duration::from_secs(1));
+/// assert!(rest(&job, 3) >= Duration::from_secs(8) && rest(&job, 3) <= Duration::from_secs(16));
+/// assert!(rest(&job, u32::MAX) <= Duration::from_secs(3600));
+/// # Ok::<(), hapax_core::Invalid>(())
+/// ```
+#[must_use]
+pub fn rest(job: &JobId, failures: u32) -> Duration {
+    let full = FIRST
+        .saturating_mul(4u32.saturating_pow(failures.saturating_sub(1)))
+        .min(LONGEST);
+    let mut hasher = Sha256::new();
+    hasher.update(job.as_str());
+    hasher.update(failures.to_be_bytes());
+    let less = u32::from(hasher.finalize()[0]);
+    full.saturating_sub(full.saturating_mul(less) / 512)
+}

@@ -1,0 +1,358 @@
+//! A job as it is stored, and as it is planned.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::graph::State;
+use super::key::job_key;
+use crate::error::Invalid;
+use crate::key::visible;
+use crate::scope::Tenant;
+use crate::time::Time;
+
+/// The id of a job: 1 to 128 visible ASCII characters. Ours are the job's key; older databases have others.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct JobId(Arc<str>);
+
+impl JobId {
+    /// The longest id in bytes.
+    pub const BYTES_MAX: usize = 128;
+
+    /// Checks the form of `text` and keeps it.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is empty, too long or holds anything but visible ASCII.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        visible("job_id", text, Self::BYTES_MAX)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a job is for: 1 to 64 of `a-z`, `0-9`, `_` and `-`. A worker leases the kinds it knows.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct JobKind(Cow<'static, str>);
+
+impl JobKind {
+    /// The kind that is meant when none is named.
+    pub const DOWNLOAD: JobKind = JobKind(Cow::Borrowed("download"));
+    /// The longest kind in bytes.
+    pub const BYTES_MAX: usize = 64;
+
+    /// Checks the form of `text` and keeps it.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is not 1 to 64 of the allowed characters.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        let allowed = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-'
+        };
+        if text.is_empty() || text.len() > Self::BYTES_MAX || !text.bytes().all(allowed) {
+            return Err(Invalid::new("kind", "must be 1 to 64 of a-z, 0-9, _ and -"));
+        }
+        Ok(Self(Cow::Owned(text.to_owned())))
+    }
+
+    /// The kind as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the kind whose graph has every step.
+    #[must_use]
+    pub fn is_download(&self) -> bool {
+        self.0 == Self::DOWNLOAD.0
+    }
+}
+
+impl fmt::Display for JobKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a job may run: anywhere (the empty place), or only where its files are. A worker leases one place.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Place(Arc<str>);
+
+impl Place {
+    /// The longest place in bytes.
+    pub const BYTES_MAX: usize = 1024;
+
+    /// Checks the form of `text` and keeps it.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is too long or holds a control character.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        plain("place", text, Self::BYTES_MAX)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The place as text; empty for anywhere.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Who holds a job, and until when nobody else may take it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// The holder's name.
+    pub owner: Arc<str>,
+    /// The end of the lease. A holder may renew it later than that, until somebody else has the job.
+    pub until: Time,
+}
+
+/// A stored job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Job {
+    /// Whose.
+    pub tenant: Tenant,
+    /// Its place in the order of planning, given by the store.
+    pub seq: i64,
+    /// Its id.
+    pub id: JobId,
+    /// What makes it the same job when it is planned again; unique within its tenant.
+    pub key: String,
+    /// What it is for.
+    pub kind: JobKind,
+    /// Where it may run.
+    pub place: Place,
+    /// How far it has come.
+    pub state: State,
+    /// Who holds it, or held it last without giving it back.
+    pub lease: Option<Hold>,
+    /// The fence: rises with every lease and with every retry by a person.
+    pub epoch: i64,
+    /// How often it was leased.
+    pub attempts: u32,
+    /// How many leases ended in a failure or ran out since the last retry by a person.
+    pub failures: u32,
+    /// After this many failures it is given up.
+    pub max_attempts: u32,
+    /// When it may be leased, if it is not terminal: never earlier than the end of a lease or of a rest.
+    pub available_at: Time,
+    /// Operations begun up to this epoch are as if they had never been: the job was planned anew since.
+    pub redone: i64,
+    /// Operations that failed for good up to this epoch may run again: a person retried the job since.
+    pub retried: i64,
+    /// The work it belongs to.
+    pub work_id: String,
+    /// The artifact it is about.
+    pub artifact_id: String,
+    /// Where the artifact is.
+    pub canonical_url: String,
+    /// What the planner added, as JSON text.
+    pub payload: Option<Arc<str>>,
+    /// What came of it, as JSON text.
+    pub result: Option<Arc<str>>,
+    /// Why its last attempt failed.
+    pub error: Option<Arc<str>>,
+    /// When it was planned.
+    pub created_at: Time,
+    /// When it last changed.
+    pub updated_at: Time,
+}
+
+impl Job {
+    /// The attempts of a job, unless it is planned with another number.
+    pub const ATTEMPTS_MAX: u32 = 5;
+    /// The longest name of a holder in bytes.
+    pub const OWNER_BYTES_MAX: usize = 200;
+    /// The longest error that is kept, in bytes; the end of a longer one is cut off.
+    pub const ERROR_BYTES_MAX: usize = 8192;
+    /// The largest payload in bytes.
+    pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+    /// The shortest and the longest lease.
+    pub const LEASES: (Duration, Duration) =
+        (Duration::from_millis(1), Duration::from_secs(86_400));
+
+    /// Whether somebody holds it now.
+    #[must_use]
+    pub fn is_held(&self, now: Time) -> bool {
+        self.lease.as_ref().is_some_and(|hold| hold.until > now)
+    }
+
+    /// Whether it can be leased now.
+    #[must_use]
+    pub fn is_due(&self, now: Time) -> bool {
+        !self.state.is_terminal() && self.available_at <= now
+    }
+
+    /// Checks the form of a holder's name.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is empty, too long or holds a control character.
+    pub fn check_owner(owner: &str) -> Result<(), Invalid> {
+        filled("owner", owner, Self::OWNER_BYTES_MAX)
+    }
+}
+
+/// A job to be planned, checked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewJob {
+    kind: JobKind,
+    place: Place,
+    work_id: String,
+    artifact_id: String,
+    canonical_url: String,
+    payload: Option<Arc<str>>,
+    max_attempts: u32,
+}
+
+impl NewJob {
+    /// The longest work or artifact id in bytes.
+    pub const ID_BYTES_MAX: usize = 512;
+    /// The longest URL in bytes.
+    pub const URL_BYTES_MAX: usize = 8192;
+
+    /// A job of `kind`.
+    ///
+    /// # Errors
+    /// [`Invalid`] when an id or the URL is empty, too long or holds a control character.
+    pub fn new(
+        kind: JobKind,
+        work_id: &str,
+        artifact_id: &str,
+        canonical_url: &str,
+    ) -> Result<Self, Invalid> {
+        filled("work_id", work_id, Self::ID_BYTES_MAX)?;
+        filled("artifact_id", artifact_id, Self::ID_BYTES_MAX)?;
+        filled("canonical_url", canonical_url, Self::URL_BYTES_MAX)?;
+        Ok(Self {
+            kind,
+            place: Place::default(),
+            work_id: work_id.to_owned(),
+            artifact_id: artifact_id.to_owned(),
+            canonical_url: canonical_url.to_owned(),
+            payload: None,
+            max_attempts: Job::ATTEMPTS_MAX,
+        })
+    }
+
+    /// A download.
+    ///
+    /// # Errors
+    /// Those of [`NewJob::new`].
+    pub fn download(
+        work_id: &str,
+        artifact_id: &str,
+        canonical_url: &str,
+    ) -> Result<Self, Invalid> {
+        Self::new(JobKind::DOWNLOAD, work_id, artifact_id, canonical_url)
+    }
+
+    /// The same with a payload, which is JSON text.
+    ///
+    /// # Errors
+    /// [`Invalid`] when it is not JSON that can be stored, or larger than [`Job::PAYLOAD_BYTES_MAX`].
+    pub fn with_payload(mut self, payload: &str) -> Result<Self, Invalid> {
+        if payload.len() > Job::PAYLOAD_BYTES_MAX {
+            return Err(Invalid::new(
+                "payload",
+                format!("is larger than {} bytes", Job::PAYLOAD_BYTES_MAX),
+            ));
+        }
+        crate::canonical::check(payload.as_bytes())
+            .map_err(|reject| Invalid::new("payload", reject.to_string()))?;
+        self.payload = Some(payload.into());
+        Ok(self)
+    }
+
+    /// The same, to be run in one place only.
+    #[must_use]
+    pub fn in_place(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// The same, given up after this many failures, at least one.
+    #[must_use]
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = attempts.max(1);
+        self
+    }
+
+    /// What makes it the same job when it is planned again.
+    #[must_use]
+    pub fn key(&self) -> String {
+        job_key(
+            &self.kind,
+            &self.work_id,
+            &self.artifact_id,
+            &self.canonical_url,
+        )
+    }
+
+    /// The job that a store writes when the key is new.
+    ///
+    /// # Panics
+    /// Never: a key is always an id.
+    #[must_use]
+    pub fn at(self, tenant: Tenant, seq: i64, now: Time) -> Job {
+        let key = self.key();
+        Job {
+            tenant,
+            seq,
+            id: JobId::new(&key).expect("a key is an id"),
+            key,
+            kind: self.kind,
+            place: self.place,
+            state: State::Planned,
+            lease: None,
+            epoch: 0,
+            attempts: 0,
+            failures: 0,
+            max_attempts: self.max_attempts,
+            available_at: now,
+            redone: -1,
+            retried: -1,
+            work_id: self.work_id,
+            artifact_id: self.artifact_id,
+            canonical_url: self.canonical_url,
+            payload: self.payload,
+            result: None,
+            error: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+fn filled(what: &'static str, text: &str, bytes_max: usize) -> Result<(), Invalid> {
+    if text.is_empty() {
+        return Err(Invalid::new(what, "is empty"));
+    }
+    plain(what, text, bytes_max)
+}
+
+fn plain(what: &'static str, text: &str, bytes_max: usize) -> Result<(), Invalid> {
+    if text.len() > bytes_max {
+        return Err(Invalid::new(
+            what,
+            format!(
+                "is {} bytes long; at most {bytes_max} are allowed",
+                text.len()
+            ),
+        ));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Invalid::new(what, "holds a control character"));
+    }
+    Ok(())
+}

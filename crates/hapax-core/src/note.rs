@@ -1,4 +1,4 @@
-//! The audit trail's row: what happened to a key, when, and on whose word. It never holds a body or a secret.
+//! The audit trail's row: what happened to a key or a job, when, and on whose word. It never holds a body or a secret.
 
 use std::fmt;
 
@@ -30,11 +30,17 @@ pub enum Action {
     Released,
     /// An operator erased what was stored under a key.
     Erased,
+    /// An operator had a failed or given-up job start over.
+    JobRetried,
+    /// An operation in doubt, or one that waited, was ended.
+    OpResolved,
+    /// Leases that ran out and operations without a runner were cleaned up.
+    Reconciled,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Replay,
         Self::Conflict,
         Self::Expired,
@@ -43,6 +49,9 @@ impl Action {
         Self::Settled,
         Self::Released,
         Self::Erased,
+        Self::JobRetried,
+        Self::OpResolved,
+        Self::Reconciled,
     ];
 
     /// The word used in storage and in the API.
@@ -57,6 +66,9 @@ impl Action {
             Action::Settled => "key_settled",
             Action::Released => "key_released",
             Action::Erased => "key_erased",
+            Action::JobRetried => "job_retried",
+            Action::OpResolved => "op_resolved",
+            Action::Reconciled => "jobs_reconciled",
         }
     }
 

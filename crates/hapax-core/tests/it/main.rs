@@ -8,5 +8,8 @@
 mod canonical;
 mod decide;
 mod diff;
+mod job;
+mod job_history;
+mod job_key;
 mod overrule;
 mod tidy;

@@ -28,11 +28,13 @@ pub mod erasing;
 pub mod isolation;
 pub mod leases;
 pub mod payloads;
+pub mod queue;
 pub mod sweeping;
 pub mod tokens;
 
 mod subject;
 
+pub use queue::QueueSubject;
 pub use subject::{Subject, Taken};
 
 /// Turns every case of the ledger suite into a test named after its rule.
@@ -139,6 +141,171 @@ macro_rules! ledger_conformance {
     };
 }
 
+/// Turns every case of the queue suite into a test named after its rule, in a module `queue`.
+///
+/// `$open` is an `async fn() -> QueueSubject` that opens an empty queue on a clock of its own.
+#[macro_export]
+macro_rules! queue_conformance {
+    ($open:path) => {
+        mod queue {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $crate::conformance_cases!($open, queue::planning:
+                a_new_job_is_planned_and_stored_whole,
+                planning_again_gives_the_same_job,
+                planning_again_changes_nothing,
+                the_same_key_twice_in_a_batch_is_planned_once,
+                kinds_of_the_same_artifact_are_two_jobs,
+                a_payload_comes_back_byte_for_byte,
+                a_thousand_jobs_are_planned_in_one_call,
+                over_the_limit_of_plans_is_refused,
+                planning_nothing_answers_nothing,
+                planning_a_job_under_way_tells_how_far_it_is,
+                the_longest_words_fit,
+                concurrent_planners_plan_a_job_once,
+            );
+            $crate::conformance_cases!($open, queue::leasing:
+                a_lease_gives_a_job_to_its_owner_for_a_while,
+                jobs_are_leased_by_attempts_and_then_as_planned,
+                a_new_job_comes_before_many_that_were_tried,
+                jobs_of_several_kinds_are_leased_in_one_order,
+                a_lease_gives_at_most_what_was_asked_for,
+                a_batch_is_leased_in_one_call,
+                only_the_kinds_asked_for_are_leased,
+                over_the_limit_of_kinds_is_refused,
+                only_the_place_asked_for_is_leased,
+                nobody_gets_a_job_that_is_held,
+                sixty_four_concurrent_leasers_get_disjoint_jobs,
+                an_expired_job_is_leased_again_with_its_progress,
+                a_finished_job_is_never_leased,
+                a_failed_job_is_leased_after_its_rest_only,
+                a_job_whose_leases_run_out_is_given_up,
+                giving_up_some_jobs_does_not_hide_the_next,
+                a_released_job_is_leased_at_once_and_has_not_failed,
+                a_job_that_waits_is_leased_when_it_is_resolved,
+                a_lease_is_never_too_short_or_too_long,
+                what_rests_is_passed_over,
+            );
+            $crate::conformance_cases!($open, queue::fencing:
+                a_stale_holder_can_do_nothing,
+                a_late_holder_renews_until_somebody_has_the_job,
+                a_late_holder_moves_the_job_if_nobody_took_it,
+                another_owner_is_refused,
+                without_an_epoch_a_held_job_is_out_of_reach,
+                a_job_that_nobody_holds_needs_no_fence,
+                a_renewed_lease_lasts_from_now,
+                a_lease_that_was_given_back_is_not_renewed,
+                giving_back_twice_is_harmless,
+                a_retry_shuts_the_last_holder_out,
+                a_stale_holder_cannot_resolve,
+                an_unknown_job_is_not_found,
+            );
+            $crate::conformance_cases!($open, queue::steps:
+                a_download_walks_every_step,
+                a_duplicate_is_skipped_from_any_step,
+                a_step_back_is_refused,
+                a_leap_is_refused,
+                a_caller_narrows_the_graph_and_never_widens_it,
+                the_same_step_again_changes_nothing,
+                a_result_is_kept_with_the_job,
+                a_job_with_too_large_a_result_stays,
+                other_kinds_need_not_fetch,
+                a_finished_job_moves_no_more,
+            );
+            $crate::conformance_cases!($open, queue::failing:
+                a_failed_job_rests_and_keeps_the_reason,
+                a_failed_job_rests_as_long_as_asked,
+                any_error_comes_back_as_it_was,
+                a_very_long_error_is_cut,
+                a_failure_for_good_gives_up,
+                five_failures_give_up,
+                a_failure_told_twice_counts_once,
+                a_finished_job_cannot_fail,
+                a_retry_starts_over_with_all_attempts,
+                a_retry_ends_a_rest,
+                a_retry_keeps_what_operations_recorded,
+                only_failed_jobs_are_retried,
+                a_job_done_anew_forgets_its_operations,
+                a_held_job_is_not_done_anew,
+                a_step_to_failed_is_a_failure,
+            );
+            $crate::conformance_cases!($open, queue::beginning:
+                a_new_operation_is_run_and_stored_whole,
+                the_same_runner_is_told_the_same,
+                while_a_job_is_held_nobody_else_runs_its_operation,
+                a_done_operation_replays_the_same_bytes,
+                what_a_dead_runner_may_have_done_is_in_doubt,
+                what_may_be_repeated_runs_again,
+                a_passing_failure_runs_again,
+                a_failure_for_good_is_told,
+                one_key_on_two_jobs_conflicts,
+                one_key_of_two_kinds_conflicts,
+                an_operation_without_a_lease_is_abandoned_after_a_while,
+                a_begin_needs_the_fence,
+                concurrent_begins_run_it_once,
+            );
+            $crate::conformance_cases!($open, queue::ending:
+                a_result_and_the_step_are_recorded_together,
+                the_last_result_is_kept_with_the_job,
+                a_denied_step_records_nothing,
+                a_result_told_twice_is_recorded_once,
+                another_result_conflicts,
+                a_result_is_whole_or_refused,
+                another_token_is_refused,
+                a_failure_of_an_operation_told_twice_is_harmless,
+                a_doubted_operation_is_completed_by_its_own_runner,
+                doubt_ends_with_a_result,
+                doubt_ends_with_another_run,
+                doubt_ends_with_a_failure,
+                only_doubt_and_waiting_are_resolved,
+                an_operation_that_waits_says_what_it_asks,
+                an_unknown_operation_is_not_found,
+            );
+            $crate::conformance_cases!($open, queue::batches:
+                acts_are_answered_in_order,
+                acts_of_a_batch_are_independent,
+                two_acts_on_one_job_happen_in_order,
+                an_operation_fits_one_batch,
+                over_the_limit_of_acts_is_refused,
+                an_empty_batch_of_acts_answers_nothing,
+                concurrent_acts_on_one_job_make_each_step_once,
+            );
+            $crate::conformance_cases!($open, queue::isolation:
+                another_tenants_job_is_not_found,
+                another_tenants_operation_is_not_found,
+                the_same_key_of_two_tenants_is_two_jobs,
+                the_same_operation_of_two_tenants_is_two_operations,
+                lists_and_counts_are_a_tenants_own,
+            );
+            $crate::conformance_cases!($open, queue::listing:
+                jobs_page_newest_first_without_gap,
+                the_last_page_names_no_next,
+                a_listed_job_is_whole,
+                jobs_are_filtered,
+                filtered_pages_have_no_gap,
+                held_jobs_are_listed,
+                a_page_is_bounded,
+                a_tally_counts_by_kind_and_state,
+                a_job_is_shown_with_its_operations_oldest_first,
+            );
+            $crate::conformance_cases!($open, queue::reconciling:
+                tenants_with_something_due_are_named,
+                what_cannot_be_leased_is_not_due,
+                leases_that_ran_out_are_listed,
+                expiring_a_lease_counts_once,
+                a_live_lease_is_not_expired,
+                expiring_the_last_attempt_gives_up,
+                operations_without_a_runner_are_listed_and_doubted,
+                an_abandoned_operation_is_listed_after_a_while,
+                a_long_operation_under_a_lease_is_not_listed,
+                what_is_stale_is_listed_in_bounds,
+                new_work_is_told,
+            );
+        }
+    };
+}
+
 /// Turns every case of the token suite into a test named after its rule.
 ///
 /// `$open` is an `async fn() -> (Arc<dyn Tokens>, Box<dyn Any + Send>)`; the box keeps what must live on.
@@ -159,6 +326,21 @@ macro_rules! token_conformance {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_cases {
+    ($open:path, $seam:ident::$suite:ident: $($case:ident),+ $(,)?) => {
+        mod $suite {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $(
+                #[test]
+                fn $case() {
+                    $crate::conformance::run(async {
+                        $crate::conformance::$seam::$suite::$case(&$open().await).await;
+                    });
+                }
+            )+
+        }
+    };
     ($open:path, $suite:ident: $($case:ident),+ $(,)?) => {
         mod $suite {
             #[allow(unused_imports)]

@@ -135,7 +135,7 @@ impl Drop for Driver {
 }
 
 /// Moves bytes until the connection ends. A notice is noted before the answer that follows it is passed on.
-async fn drive(mut wire: Wire, warned: Arc<AtomicBool>) {
+pub(super) async fn drive(mut wire: Wire, warned: Arc<AtomicBool>) {
     loop {
         match std::future::poll_fn(|context| wire.poll_message(context)).await {
             Some(Ok(AsyncMessage::Notice(notice))) => {

@@ -1,5 +1,5 @@
-//! Hears from every node which leases ended, on a connection of its own, and passes it on. A hint may be missed
-//! while the connection is away: whoever waits also polls.
+//! Hears from every node which leases ended and that there are jobs to lease, on a connection of its own, and
+//! passes it on. A hint may be missed while the connection is away: whoever waits also polls.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -10,10 +10,14 @@ use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 use uuid::Uuid;
 
+use super::jobs::Bell;
 use super::session::{self, Taken};
 use super::target::{Target, Wire};
 
 const LISTEN: &str = include_str!("../../sql/postgres/listen.sql");
+const LISTEN_JOBS: &str = include_str!("../../sql/postgres/job_listen.sql");
+/// The channel of `job_listen.sql`.
+const JOBS: &str = "hapax_jobs";
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
 /// The server takes payloads below 8000 bytes.
@@ -41,16 +45,18 @@ pub(super) struct Listener {
     target: Target,
     runtime: Handle,
     wakes: Arc<RwLock<Vec<Wake>>>,
+    bell: Bell,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Listener {
     /// A listener that connects when somebody first wants to be told.
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: Target, bell: Bell) -> Self {
         Self {
             target,
             runtime: Handle::current(),
             wakes: Arc::default(),
+            bell,
             task: Mutex::default(),
         }
     }
@@ -61,9 +67,14 @@ impl Listener {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .push(wake);
+        self.start();
+    }
+
+    /// Listens from now on, if it did not before.
+    pub(super) fn start(&self) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if task.is_none() {
-            let listen = listen(self.target.clone(), self.wakes.clone());
+            let listen = listen(self.target.clone(), self.wakes.clone(), self.bell.clone());
             *task = Some(self.runtime.spawn(listen));
         }
     }
@@ -93,10 +104,10 @@ impl Drop for Listener {
 }
 
 /// Listens until aborted, connecting again whenever the connection is lost.
-async fn listen(target: Target, wakes: Arc<RwLock<Vec<Wake>>>) {
+async fn listen(target: Target, wakes: Arc<RwLock<Vec<Wake>>>, bell: Bell) {
     let mut backoff = BACKOFF_MIN;
     loop {
-        match hear(&target, &wakes).await {
+        match hear(&target, &wakes, &bell).await {
             Ok(()) => backoff = BACKOFF_MIN,
             Err(error) => {
                 tracing::debug!("wake-ups from other nodes are away for now: {error}");
@@ -108,14 +119,19 @@ async fn listen(target: Target, wakes: Arc<RwLock<Vec<Wake>>>) {
 }
 
 /// One connection, from its start to its end.
-async fn hear(target: &Target, wakes: &RwLock<Vec<Wake>>) -> Result<(), Error> {
+async fn hear(target: &Target, wakes: &RwLock<Vec<Wake>>, bell: &Bell) -> Result<(), Error> {
     let (client, mut wire) = target.connect().await?;
     let setup = async {
         session::take(&client, Taken::App).await?;
-        client
-            .batch_execute(LISTEN)
-            .await
-            .map_err(session::Refusal::Server)
+        for listen in [LISTEN, LISTEN_JOBS] {
+            client
+                .batch_execute(listen)
+                .await
+                .map_err(session::Refusal::Server)?;
+        }
+        // What was told while nobody listened.
+        bell.ring();
+        Ok::<_, session::Refusal>(())
     };
     {
         let setup = tokio::time::timeout(target.connect_timeout, setup);
@@ -130,14 +146,14 @@ async fn hear(target: &Target, wakes: &RwLock<Vec<Wake>>) -> Result<(), Error> {
                     break;
                 }
                 message = next(&mut wire) => match message {
-                    Some(message) => pass_on(&message, wakes),
+                    Some(message) => pass_on(&message, wakes, bell),
                     None => return Ok(()),
                 },
             }
         }
     }
     while let Some(message) = next(&mut wire).await {
-        pass_on(&message, wakes);
+        pass_on(&message, wakes, bell);
     }
     Ok(())
 }
@@ -149,8 +165,12 @@ async fn next(wire: &mut Wire) -> Option<AsyncMessage> {
         .and_then(Result::ok)
 }
 
-fn pass_on(message: &AsyncMessage, wakes: &RwLock<Vec<Wake>>) {
+fn pass_on(message: &AsyncMessage, wakes: &RwLock<Vec<Wake>>, bell: &Bell) {
     if let AsyncMessage::Notification(told) = message {
+        if told.channel() == JOBS {
+            bell.ring();
+            return;
+        }
         let wakes = wakes.read().unwrap_or_else(PoisonError::into_inner).clone();
         for id in ids(told.payload()) {
             for wake in &wakes {

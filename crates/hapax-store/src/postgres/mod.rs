@@ -1,13 +1,15 @@
 //! The ledger in PostgreSQL: any number of nodes share it. Row level security always holds, because every
 //! session drops to a restricted role and refuses to work if that does not bind it.
 //!
-//! Where to read on: `lane` gathers moves, `group` commits them, `session` is what makes a session safe.
+//! Where to read on: `lane` gathers moves, `group` commits them, `jobs` is the queue beside them, `session` is what
+//! makes a session safe.
 
 mod batcher;
 mod clock;
 mod columns;
 mod fault;
 mod group;
+mod jobs;
 mod lane;
 mod link;
 mod listener;
@@ -35,6 +37,7 @@ use hapax_core::{
 use crate::row::Applied;
 use batcher::Batcher;
 use clock::DbClock;
+use jobs::Jobs;
 use link::Link;
 use listener::Listener;
 use reader::Reader;
@@ -57,7 +60,7 @@ pub struct PgOptions {
     pub vault: Option<Arc<Vault>>,
     /// How many connections write. One is enough until it is the bottleneck: groups then grow by themselves.
     pub writers: usize,
-    /// How many connections read.
+    /// How many connections read, and how many at most serve the queue of jobs, opened when it is used.
     pub readers: usize,
     /// How many moves may wait per writer; past that a swap is told to retry.
     pub queue_moves_max: usize,
@@ -118,6 +121,7 @@ pub struct PgLedger {
     vault: Option<Arc<Vault>>,
     durability: Durability,
     listener: Option<Listener>,
+    jobs: Jobs,
 }
 
 impl fmt::Debug for PgLedger {
@@ -162,6 +166,8 @@ impl PgLedger {
             options.queue_moves_max,
             options.commit_timeout,
         );
+        let jobs = Jobs::new(target.clone(), options.readers, options.commit_timeout);
+        let bell = jobs.bell();
         Ok(Self {
             batcher,
             reader,
@@ -169,7 +175,8 @@ impl PgLedger {
             clock: options.clock,
             vault: options.vault,
             durability,
-            listener: options.notify.then(|| Listener::new(target)),
+            listener: options.notify.then(|| Listener::new(target, bell)),
+            jobs,
         })
     }
 
@@ -278,6 +285,7 @@ impl Ledger for PgLedger {
             if let Some(listener) = &self.listener {
                 listener.close().await;
             }
+            self.jobs.close();
             self.reader.close();
             Ok(())
         })

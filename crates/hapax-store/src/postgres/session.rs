@@ -20,6 +20,8 @@ const SETTINGS: &str = "SET client_min_messages = warning; SET lock_timeout = '5
     SET enable_sort = off";
 
 const OPERATION: &str = "opening a session";
+/// How many tables `session.sql` looks at.
+const TABLES: i64 = 6;
 
 /// The role a session takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +65,7 @@ pub struct Session {
     pub bypasses_rls: bool,
     /// Whether that role is, or may become, the owner of the tables.
     pub owns_tables: bool,
-    /// How many of the three tables are there.
+    /// How many of the tables that hold what tenants store are there.
     pub tables: i64,
     /// Whether row level security is on for all of them.
     pub rls_enabled: bool,
@@ -80,7 +82,7 @@ impl Session {
     /// [`Kind::Unsafe`], with what is wrong and what to do.
     pub fn verify(&self) -> Result<(), Error> {
         let role = &self.role;
-        let wrong = if self.tables < 3 {
+        let wrong = if self.tables < TABLES {
             "its tables are missing from the schema; run `hapax migrate` with the owner's URL"
                 .to_owned()
         } else if self.is_superuser {
@@ -94,11 +96,12 @@ impl Session {
                 "{role} owns the tables or is a member of their owner; give them to another role"
             )
         } else if !self.rls_enabled {
-            "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for token and audit_log"
+            "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for \
+             token, audit_log, tenant_key, job and op"
                 .to_owned()
         } else if !self.rls_forced {
             "row level security is not forced; ALTER TABLE idempotency_keys FORCE ROW LEVEL SECURITY, and the same \
-             for token and audit_log"
+             for token, audit_log, tenant_key, job and op"
                 .to_owned()
         } else {
             return Ok(());
@@ -183,7 +186,7 @@ mod tests {
             is_superuser: false,
             bypasses_rls: false,
             owns_tables: false,
-            tables: 3,
+            tables: TABLES,
             rls_enabled: true,
             rls_forced: true,
             syncs: true,
@@ -225,7 +228,13 @@ mod tests {
                 },
                 "FORCE",
             ),
-            (Session { tables: 2, ..safe }, "hapax migrate"),
+            (
+                Session {
+                    tables: TABLES - 1,
+                    ..safe
+                },
+                "hapax migrate",
+            ),
         ] {
             let error = wrong.verify().unwrap_err();
             assert_eq!(error.kind(), Kind::Unsafe);

@@ -86,6 +86,22 @@ impl PgLedger {
         Ok(rings)
     }
 
+    /// One tenant's keys to read with, among them these if there are such.
+    pub(super) async fn ring_with(
+        &self,
+        tenant: Tenant,
+        wanted: &[Uuid],
+    ) -> Result<Option<Arc<Ring>>, Error> {
+        let tenant = tenant.as_uuid();
+        let Some(vault) = &self.vault else {
+            return Ok(None);
+        };
+        match vault.fresh(tenant) {
+            Some(ring) if wanted.iter().all(|id| ring.has(*id)) => Ok(Some(ring)),
+            Some(_) | None => self.read_again(vault, tenant).await,
+        }
+    }
+
     async fn make_ring(&self, vault: &Vault, tenant: Uuid) -> Result<Arc<Ring>, Error> {
         if let Some(ring) = self.read_again(vault, tenant).await? {
             return Ok(ring);

@@ -125,7 +125,7 @@ impl Ledger for SqliteLedger {
 }
 
 /// Runs `work` on a thread for blocking work if there is much of it, else here.
-async fn aside<T: Send + 'static>(
+pub(super) async fn aside<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {

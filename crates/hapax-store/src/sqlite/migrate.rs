@@ -8,10 +8,13 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use super::SqliteOptions;
 use super::connection::{self, Role};
 use super::fault::failed;
+use super::jobs::import;
 use crate::migration::{Migration, migrations, pending};
 
-static ALL: &[Migration] =
-    migrations!("sqlite": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key");
+static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job");
+
+/// The migration that takes the jobs of an older program over.
+const JOBS: i64 = 5;
 
 const TABLE: &str = include_str!("../../sql/sqlite/migration_table.sql");
 const EXISTS: &str = include_str!("../../sql/sqlite/migration_exists.sql");
@@ -53,6 +56,10 @@ pub(super) fn migrate(connection: &mut Connection, now: Time) -> Result<Vec<&'st
 }
 
 fn run(connection: &Connection, migration: &Migration, now: Time) -> Result<(), Error> {
+    let old = match migration.number {
+        JOBS => import::aside(connection)?,
+        _ => None,
+    };
     let ran = connection.execute_batch(migration.sql).and_then(|()| {
         let row = params![
             migration.number,
@@ -65,7 +72,10 @@ fn run(connection: &Connection, migration: &Migration, now: Time) -> Result<(), 
     ran.map_err(|error| {
         Error::new(Kind::Unavailable, OPERATION).because(format!("{}: {error}", migration.name))
     })?;
-    Ok(())
+    match old {
+        Some(old) => import::copy(connection, &old, now),
+        None => Ok(()),
+    }
 }
 
 fn todo(connection: &Connection) -> Result<Vec<&'static Migration>, Error> {

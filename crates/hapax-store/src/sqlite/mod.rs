@@ -7,6 +7,7 @@
 
 mod connection;
 mod fault;
+mod jobs;
 mod ledger;
 mod migrate;
 mod moves;
@@ -40,6 +41,7 @@ use crate::clock::Clock;
 use crate::vault::Vault;
 use connection::Role;
 use fault::Fault;
+use jobs::Bell;
 use purges::Purges;
 use queue::{Done, Effect, Queue, Task};
 use reader::Reader;
@@ -91,6 +93,7 @@ pub struct SqliteLedger {
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     purges: Arc<Purges>,
+    bell: Bell,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Ends when every thread has.
     running: watch::Receiver<()>,
@@ -136,6 +139,7 @@ impl SqliteLedger {
             writes: writes.clone(),
             reads: reads.clone(),
             purges: purges.clone(),
+            bell: Bell::default(),
             threads: Mutex::default(),
             running,
         };
@@ -162,7 +166,7 @@ impl SqliteLedger {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("ledger.db");
-    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key"]);
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job"]);
     /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

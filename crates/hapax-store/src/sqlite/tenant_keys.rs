@@ -50,6 +50,27 @@ pub(super) fn open(
     Ok(row.open(ring.as_deref())?)
 }
 
+/// The tenant's keys, those known a moment ago or read again. `connection` sees only what is committed.
+pub(super) fn known(
+    connection: &Connection,
+    vault: &Vault,
+    tenant: Uuid,
+) -> Result<Option<Arc<Ring>>, Fault> {
+    match vault.fresh(tenant) {
+        Some(ring) => Ok(Some(ring)),
+        None => read_again(connection, vault, tenant),
+    }
+}
+
+/// The tenant's keys as this connection sees them. Never remembered: what it sees may be rolled back.
+pub(super) fn seen(
+    connection: &Connection,
+    vault: &Vault,
+    tenant: Uuid,
+) -> Result<Option<Arc<Ring>>, Fault> {
+    Ok(vault.ring(&list(connection, tenant)?)?.map(Arc::new))
+}
+
 /// The keys to write with inside a caller's transaction, made if there are none. Never remembered: the
 /// transaction may be rolled back, and its keys with it.
 pub(super) fn within(

@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub use master::MasterKey;
 
 pub(crate) use ring::{Ring, Wrapped};
-pub(crate) use seal::{Seal, wanted};
+pub(crate) use seal::{Seal, wanted, wanted_text};
 
 /// Keys are read again after this, so that what another node renewed or deleted is noticed.
 const FRESH: Duration = Duration::from_secs(30);
@@ -207,6 +207,10 @@ impl Rings {
 
     pub(crate) fn get(&self, tenant: Uuid) -> Option<&Ring> {
         self.0.get(&tenant).map(Arc::as_ref)
+    }
+
+    pub(crate) fn into_one(mut self, tenant: Uuid) -> Option<Arc<Ring>> {
+        self.0.remove(&tenant)
     }
 
     pub(crate) fn has(&self, tenant: Uuid) -> bool {

@@ -176,6 +176,12 @@ pub(crate) fn wanted(row: &Row) -> Vec<Uuid> {
     ids
 }
 
+/// The key that the column value of a text is sealed under, if it is sealed.
+pub(crate) fn wanted_text(value: &str) -> Option<Uuid> {
+    // The first 24 digits are 18 bytes: the tag, the key's id and one more.
+    ring::key_id(&decoded(sealed_text(value)?.get(..24)?)?)
+}
+
 fn marked(sealed: &[u8]) -> String {
     format!("{MARK}{}", BASE64.encode(sealed))
 }

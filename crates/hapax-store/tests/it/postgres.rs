@@ -7,6 +7,7 @@ mod audit;
 mod database;
 mod faults;
 mod isolation;
+mod jobs;
 mod opening;
 mod plans;
 mod vault;
@@ -43,6 +44,25 @@ async fn open_tokens() -> (Arc<dyn Tokens>, Box<dyn Any + Send>) {
 mod one_writer {
     use super::open;
     hapax_store::ledger_conformance!(open);
+}
+
+mod jobs_of_one_node {
+    use super::{Arc, Clock, Database, PgOptions};
+    use hapax_store::conformance::QueueSubject;
+
+    async fn open() -> QueueSubject {
+        let database = Database::create().await;
+        let clock = Clock::system();
+        let ledger = database
+            .open(PgOptions {
+                clock: clock.clone(),
+                ..PgOptions::default()
+            })
+            .await;
+        QueueSubject::new(Arc::new(ledger), clock).keeping(database)
+    }
+
+    hapax_store::queue_conformance!(open);
 }
 
 mod three_writers {

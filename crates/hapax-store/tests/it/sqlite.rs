@@ -4,6 +4,8 @@ mod bodies;
 mod erased;
 mod faults;
 mod files;
+mod jobs;
+mod old_jobs;
 mod sharing;
 mod vault;
 mod within;
@@ -12,7 +14,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Record, Scope, Tenant, Version};
-use hapax_store::conformance::Subject;
+use hapax_store::conformance::{QueueSubject, Subject};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
 use hapax_store::{Clock, SqliteLedger, Tokens};
 use tempfile::TempDir;
@@ -37,7 +39,17 @@ async fn open_tokens() -> (Arc<dyn Tokens>, Box<dyn Any + Send>) {
     )
 }
 
+async fn open_queue() -> QueueSubject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        ..SqliteOptions::default()
+    };
+    QueueSubject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
+}
+
 hapax_store::ledger_conformance!(open);
+hapax_store::queue_conformance!(open_queue);
 hapax_store::token_conformance!(open_tokens);
 
 fn folder() -> TempDir {

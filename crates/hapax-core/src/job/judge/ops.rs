@@ -172,7 +172,9 @@ pub(super) fn resolve(
         epoch: job.epoch,
         ..ended
     };
-    let woken = (job.available_at == NEVER && job.lease.is_none()).then(|| Job {
+    // A job that is parked for this, or rests because of it, goes on at once.
+    let rests = !job.state.is_terminal() && job.lease.is_none() && job.available_at > now;
+    let woken = rests.then(|| Job {
         available_at: now,
         updated_at: now,
         ..job.clone()

@@ -35,7 +35,7 @@ async fn eight_nodes_migrate_at_once() {
         .query_one("SELECT count(*) FROM schema_migration", &[])
         .await
         .unwrap();
-    assert_eq!(ran.get::<_, i64>(0), 4);
+    assert_eq!(ran.get::<_, i64>(0), 5);
     assert!(
         PgLedger::migrate(&database.url).await.unwrap().is_empty(),
         "nothing is left to run"
@@ -51,7 +51,8 @@ async fn migrate_says_what_ran() {
             "0001_idempotency_keys",
             "0002_token",
             "0003_audit",
-            "0004_tenant_key"
+            "0004_tenant_key",
+            "0005_job"
         ]
     );
 }

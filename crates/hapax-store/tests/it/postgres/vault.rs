@@ -28,6 +28,24 @@ mod with_a_vault {
     hapax_store::ledger_conformance!(open);
 }
 
+mod jobs_with_a_vault {
+    use super::{Arc, Clock, Database, PgOptions, vault};
+    use hapax_store::conformance::QueueSubject;
+
+    async fn open() -> QueueSubject {
+        let database = Database::create().await;
+        let clock = Clock::system();
+        let options = PgOptions {
+            clock: clock.clone(),
+            vault: vault(&[1]),
+            ..PgOptions::default()
+        };
+        QueueSubject::new(Arc::new(database.open(options).await), clock).keeping(database)
+    }
+
+    hapax_store::queue_conformance!(open);
+}
+
 async fn place() -> Database {
     Database::create().await
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{Error, Kind, Ledger, Outcome};
-use hapax_store::conformance::Subject;
+use hapax_store::conformance::{QueueSubject, Subject};
 use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
 use hapax_store::vault::Vault;
@@ -24,9 +24,20 @@ async fn open() -> Subject {
     Subject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
 }
 
+async fn open_queue() -> QueueSubject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        vault: vault(&[1]),
+        ..SqliteOptions::default()
+    };
+    QueueSubject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
+}
+
 mod with_a_vault {
-    use super::open;
+    use super::{open, open_queue};
     hapax_store::ledger_conformance!(open);
+    hapax_store::queue_conformance!(open_queue);
 }
 
 struct File(TempDir);

@@ -1,0 +1,34 @@
+-- Tenants from $3 to $4 that have something of these kinds to lease in a place now. One step along an index for each tenant.
+WITH RECURSIVE tenant AS (
+    SELECT $3::uuid AS id
+     UNION ALL
+    SELECT n.id
+      FROM tenant AS t
+     CROSS JOIN LATERAL (
+           SELECT tenants.id
+             FROM (
+                   (SELECT tenant_id AS id FROM job WHERE standing = 'ready' AND tenant_id > t.id ORDER BY tenant_id LIMIT 1)
+                    UNION ALL
+                   (SELECT tenant_id FROM job WHERE standing = 'resting' AND tenant_id > t.id ORDER BY tenant_id LIMIT 1)
+                  ) AS tenants
+            ORDER BY tenants.id
+            LIMIT 1
+       ) AS n
+     WHERE n.id <= $4::uuid
+)
+SELECT t.id
+  FROM tenant AS t
+ CROSS JOIN LATERAL (
+       SELECT 1
+         FROM unnest($1::text[]) AS k (kind)
+        CROSS JOIN LATERAL (
+              (SELECT 1 FROM job AS j
+                WHERE j.standing = 'ready' AND j.tenant_id = t.id AND j.place = $2::text AND j.kind = k.kind LIMIT 1)
+               UNION ALL
+              (SELECT 1 FROM job AS j
+                WHERE j.standing = 'resting' AND j.tenant_id = t.id AND j.place = $2 AND j.kind = k.kind
+                  AND j.available_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + $6::bigint LIMIT 1)
+          ) AS any_of
+        LIMIT 1
+   ) AS due
+ LIMIT $5::bigint;

@@ -1,0 +1,13 @@
+-- A page of one tenant's jobs that somebody holds, newest first, from before the given place.
+-- IS TRUE keeps the planner from the indexes of the lists: held are a few of all.
+SELECT tenant_id, seq, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures, max_attempts,
+       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at
+  FROM job
+ WHERE tenant_id = $1::uuid AND lease_until > floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + $8::bigint
+   AND (seq < $2::bigint) IS TRUE
+   AND ($3::text IS NULL OR kind = $3)
+   AND ($4::text IS NULL OR state = $4)
+   AND ($5::text IS NULL OR work_id = $5)
+   AND $6::boolean
+ ORDER BY seq DESC
+ LIMIT $7::bigint;

@@ -1,0 +1,2 @@
+-- Has this session told when there may be something to lease.
+LISTEN hapax_jobs;

@@ -2,6 +2,7 @@
 //!
 //! - [`layer`] makes any tower service answer a repeated request with the recorded answer.
 //! - [`Engine`] does the same for code that is not HTTP: claim a key, run, record the outcome once.
+//! - [`job`] does the same for work that takes several steps: lease a job, run its effects, record each once.
 //! - [`client`] sends a request with its key and retries until there is an answer.
 //!
 //! Recording is once. What the code in between does to the world is once if it happens in the same
@@ -11,6 +12,8 @@
 #[cfg(feature = "client")]
 pub mod client;
 pub mod engine;
+#[cfg(feature = "jobs")]
+pub mod job;
 #[cfg(feature = "layer")]
 pub mod layer;
 pub mod observe;

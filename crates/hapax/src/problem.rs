@@ -154,17 +154,21 @@ impl Problem {
         self.code
     }
 
+    /// What stands under `error` in the envelope, for one refusal among the answers of a batch.
+    #[must_use]
+    pub fn error(&self) -> Value {
+        json!({"code": self.code, "message": self.message, "details": self.details})
+    }
+
     /// The response, in the form that `request_headers` accept.
     #[must_use]
     pub fn into_response(self, trace: &TraceId, request_headers: &HeaderMap) -> Response<Bytes> {
         let (media_type, document) = if accepts_problem_json(request_headers) {
             ("application/problem+json", self.rfc9457(trace))
         } else {
-            let error =
-                json!({"code": self.code, "message": self.message, "details": self.details});
             (
                 "application/json",
-                json!({"error": error, "trace_id": trace.as_str()}),
+                json!({"error": self.error(), "trace_id": trace.as_str()}),
             )
         };
         let mut response = Response::new(Bytes::from(document.to_string()));

@@ -8,6 +8,7 @@
 mod client;
 mod engine;
 mod faulty;
+mod job;
 mod layer;
 mod operator;
 mod options;

@@ -65,7 +65,7 @@ impl Ledger for Watched {
 }
 
 /// A database of this test's own: who made it, its name and its URL.
-async fn database() -> (Client, String, String) {
+pub(crate) async fn database() -> (Client, String, String) {
     let server = std::env::var("HAPAX_TEST_POSTGRES").expect(
         "HAPAX_TEST_POSTGRES is not set: run these tests through ./test or dev/with-postgres",
     );

@@ -1,0 +1,191 @@
+//! What downloads: the client, its guard and limits, and the folder. The steps are its functions.
+
+use std::sync::Arc;
+
+use hapax_core::Tenant;
+
+use super::ask::Asker;
+use super::error::{Code, Error};
+use super::folder::Folder;
+use super::guard::Guard;
+use super::hash::ContentHash;
+use super::head::{Head, head};
+use super::limits::Limits;
+use super::part::{self, Found, Owner, Part};
+use super::place::{self, Outcome, Placed};
+use super::stream::{Progress, Run, Streamed, Wanted, off};
+
+/// Downloads into one folder. Cloning it is cheap, and clones share what they know of hosts.
+///
+/// ```no_run
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use hapax_effects::download::{Downloader, Folder, Guard, Limits, Wanted, part::Owner};
+/// use hapax_core::job::JobId;
+///
+/// let folder = Folder::open("downloads".as_ref())?;
+/// let downloader = Downloader::new(folder.clone(), Guard::public_only(), Limits::default())?;
+/// let (wanted, owner) = (Wanted::at("https://example.org/paper.pdf"), Owner::of(&JobId::new("j-1")?, 1));
+///
+/// let head = downloader.head(&wanted.url).await?;
+/// let streamed = downloader.stream(&folder, &owner, &wanted, Some(&head), &|_, _| {}).await?;
+/// let placed = downloader.finalize(&folder, &owner, &wanted, &streamed).await?;
+/// let path = downloader.index(&folder, &owner, &placed.sha256, ("w-1", "a-1")).await?;
+/// println!("{path} has {} bytes", placed.size);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Downloader {
+    asker: Arc<Asker>,
+    folder: Folder,
+}
+
+impl Downloader {
+    /// A downloader into `folder`.
+    ///
+    /// # Errors
+    /// [`Error`] when the HTTP client cannot be made, as when no certificates are found.
+    pub fn new(folder: Folder, guard: Guard, limits: Limits) -> Result<Self, Error> {
+        Ok(Self {
+            asker: Arc::new(Asker::new(guard, limits)?),
+            folder,
+        })
+    }
+
+    /// The folder that it downloads into.
+    #[must_use]
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// The folder of one tenant.
+    ///
+    /// # Errors
+    /// [`Code::Disk`] when it cannot be made.
+    pub async fn folder_of(&self, tenant: Tenant) -> Result<Folder, Error> {
+        let folder = self.folder.clone();
+        let found = off(move || folder.of(tenant)).await?;
+        found.map_err(|error| Error::disk("opening the folder", &error))
+    }
+
+    /// What the source says it has. Harmless to repeat.
+    ///
+    /// # Errors
+    /// [`Error`] when it says nothing, or may not be asked.
+    pub async fn head(&self, url: &str) -> Result<Head, Error> {
+        head(&self.asker, url).await
+    }
+
+    /// The part that can be continued, if there is one.
+    ///
+    /// # Errors
+    /// [`Code::Disk`] when the folder cannot be read.
+    pub async fn resume(&self, folder: &Folder, owner: &Owner) -> Result<Option<Found>, Error> {
+        let (folder, owner) = (folder.clone(), owner.clone());
+        let found = off(move || Part::find(&folder, &owner)).await?;
+        let found = found.map_err(|error| Error::disk("looking for a part", &error))?;
+        Ok(found.filter(|found| found.length > 0 && found.version.if_range.is_some()))
+    }
+
+    /// The size of the object with this hash, if it is there whole. Without a `size` to compare, its bytes are read.
+    ///
+    /// # Errors
+    /// [`Code::Disk`] when the folder cannot be read.
+    pub async fn find(
+        &self,
+        folder: &Folder,
+        hash: &ContentHash,
+        size: Option<u64>,
+    ) -> Result<Option<u64>, Error> {
+        let (folder, hash) = (folder.clone(), hash.clone());
+        let found = off(move || place::find(&folder, &hash, size)).await?;
+        found.map_err(|error| Error::disk("looking for an object", &error))
+    }
+
+    /// Fetches what is wanted into a part, continuing what is there. Dropping the future keeps what was written.
+    ///
+    /// # Errors
+    /// [`Error`] when it could not be fetched whole, or is not what was wanted.
+    pub async fn stream(
+        &self,
+        folder: &Folder,
+        owner: &Owner,
+        wanted: &Wanted,
+        head: Option<&Head>,
+        progress: Progress<'_>,
+    ) -> Result<Streamed, Error> {
+        let run = Run {
+            asker: &self.asker,
+            folder,
+            owner,
+            wanted,
+            head,
+            progress,
+        };
+        run.stream().await
+    }
+
+    /// Puts what was streamed in its place, durably. A part that got lost since is fetched again.
+    ///
+    /// # Errors
+    /// [`Error`] when the folder cannot be written, or a lost part cannot be fetched again as it was.
+    pub async fn finalize(
+        &self,
+        folder: &Folder,
+        owner: &Owner,
+        wanted: &Wanted,
+        streamed: &Streamed,
+    ) -> Result<Placed, Error> {
+        let mut streamed = streamed.clone();
+        for has_fetched in [false, true] {
+            let (there, whose, what) = (folder.clone(), owner.clone(), streamed.clone());
+            let outcome = off(move || place::place(&there, &whose, &what)).await?;
+            match outcome
+                .map_err(|error| Error::disk("putting the content in its place", &error))?
+            {
+                Outcome::Placed(placed) => return Ok(placed),
+                Outcome::PartBusy => {
+                    let text = "somebody else writes the part";
+                    return Err(Error::retryable(Code::PartBusy, text));
+                }
+                Outcome::PartLost if has_fetched => break,
+                Outcome::PartLost => {
+                    tracing::warn!(sha256 = %streamed.sha256, "a part got lost and is fetched again");
+                    let same = Wanted {
+                        sha256: Some(streamed.sha256.clone()),
+                        size: Some(streamed.size),
+                        ..wanted.clone()
+                    };
+                    streamed = self.stream(folder, owner, &same, None, &|_, _| {}).await?;
+                }
+            }
+        }
+        Err(Error::retryable(Code::Disk, "the part got lost again"))
+    }
+
+    /// Gives an object the names of work and artifact, and says by which path, relative to the folder. What the job
+    /// has in staging is of no use then and goes.
+    ///
+    /// # Errors
+    /// [`Code::Disk`] when the folder cannot be written or the object is not there.
+    pub async fn index(
+        &self,
+        folder: &Folder,
+        owner: &Owner,
+        hash: &ContentHash,
+        (work_id, artifact_id): (&str, &str),
+    ) -> Result<String, Error> {
+        let (folder, owner, hash) = (folder.clone(), owner.clone(), hash.clone());
+        let names = (work_id.to_owned(), artifact_id.to_owned());
+        let linked = off(move || {
+            let names = (names.0.as_str(), names.1.as_str());
+            let path = place::link(&folder, &hash, names, owner.epoch())?;
+            part::sweep(&folder, &owner)?;
+            Ok(path)
+        });
+        linked
+            .await?
+            .map_err(|error: std::io::Error| Error::disk("naming the content", &error))
+    }
+}

@@ -1,0 +1,571 @@
+//! A part: content on its way, with one writer. It is only ever appended to, and a note beside it says which
+//! version of the source its bytes are.
+//!
+//! A part is named by its job and the epoch of its writer, and locked while it is written. Whoever takes a job
+//! over takes its part over: by a new name if nobody holds the lock, else by copying what is there, since a
+//! stalled writer may still append to it. To start over is to make a new file, so bytes under a note never
+//! change.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+
+use hapax_core::job::JobId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::folder::{
+    Folder, create_file, names, open_file, read_text, remove, rename, seen, sync_folder, write_text,
+};
+use super::hash::ContentHash;
+use super::name::file_name;
+
+/// How a part's name ends.
+pub(crate) const PART: &str = ".part";
+/// How the name of the note beside it ends.
+const NOTE: &str = ".json";
+const NOTE_BYTES_MAX: u64 = 64 << 10;
+/// The buffer of everything that reads a part.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Whose part, and of which lease.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Owner {
+    job: String,
+    name: String,
+    epoch: i64,
+}
+
+impl Owner {
+    /// The holder of the lease of `job` with this epoch.
+    #[must_use]
+    pub fn of(job: &JobId, epoch: i64) -> Self {
+        Self {
+            job: job.to_string(),
+            name: file_name(job.as_str()),
+            epoch,
+        }
+    }
+
+    /// The epoch of the lease.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    pub(crate) fn part_name(&self) -> String {
+        format!("{}.{}{PART}", self.name, self.epoch)
+    }
+
+    /// The name of the job and the epoch that a file in staging has, be it a part, a note, or a note on its way.
+    fn parse(file: &str) -> Option<(&str, i64)> {
+        let stem = [PART, NOTE, ".json.new"]
+            .iter()
+            .find_map(|end| file.strip_suffix(end))?;
+        let stem = stem.strip_suffix(PART).unwrap_or(stem);
+        let (name, epoch) = stem.rsplit_once('.')?;
+        let epoch = epoch.parse().ok()?;
+        (!name.is_empty()).then_some((name, epoch))
+    }
+}
+
+/// Which version of the source the bytes of a part are.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Version {
+    /// The URL that was asked for.
+    pub url: String,
+    /// The URL that answered, after redirects.
+    pub final_url: String,
+    /// The entity tag, if there was one.
+    pub etag: Option<String>,
+    /// When it was last modified, if that was said.
+    pub last_modified: Option<String>,
+    /// What can be sent as `If-Range`: only then can it be continued.
+    pub if_range: Option<String>,
+    /// Its whole length in bytes, if that was said.
+    pub length: Option<u64>,
+    /// Its media type, if that was said.
+    pub content_type: Option<String>,
+}
+
+/// The note beside a part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Note {
+    /// The job, as it is called in the queue.
+    job: String,
+    #[serde(flatten)]
+    version: Version,
+    /// The file that it is about: a note never speaks for another file of the same name.
+    inode: u64,
+    /// The boot of the machine on which it was written.
+    boot: String,
+    /// How many bytes are known to be durable.
+    synced: u64,
+    /// The sha256 of the content, once it is whole.
+    #[serde(default)]
+    sha256: Option<ContentHash>,
+}
+
+/// A part that can be continued, as it was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// How many of its bytes can be trusted.
+    pub length: u64,
+    /// Which version of the source they are.
+    pub version: Version,
+}
+
+/// A part that we alone write.
+#[derive(Debug)]
+pub struct Part {
+    staging: OwnedFd,
+    owner: Owner,
+    file: File,
+    note: Note,
+    length: u64,
+}
+
+impl Part {
+    /// Which part `owner` could continue now, without touching it.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn find(folder: &Folder, owner: &Owner) -> io::Result<Option<Found>> {
+        let staging = folder.staging()?;
+        let candidate = candidates(&staging, owner)?.into_iter().next();
+        Ok(candidate.map(|candidate| Found {
+            length: candidate.trusted,
+            version: candidate.note.version,
+        }))
+    }
+
+    /// Takes over what `owner` can continue, if there is anything. `None` when there is not.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when somebody else writes the part of the very same lease, and whatever the
+    /// file system says.
+    pub fn take(folder: &Folder, owner: &Owner) -> io::Result<Option<Self>> {
+        let staging = folder.staging()?;
+        let own_name = owner.part_name();
+        for candidate in candidates(&staging, owner)? {
+            let is_own = candidate.name == own_name;
+            let Some(file) = open_file(&staging, &candidate.name, true)? else {
+                continue;
+            };
+            let taken = match file.try_lock() {
+                Ok(()) => adopt(&staging, owner, &candidate, file)?,
+                Err(TryLockError::WouldBlock) if is_own => return Err(busy()),
+                Err(TryLockError::WouldBlock) => Some(copy(&staging, owner, &candidate, &file)?),
+                Err(TryLockError::Error(error)) => return Err(error),
+            };
+            if taken.is_some() {
+                return Ok(taken);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A new, empty part for this version of the source. What `owner` had before is gone.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when somebody else writes the part of the very same lease, and whatever the
+    /// file system says.
+    pub fn start(folder: &Folder, owner: &Owner, version: Version) -> io::Result<Self> {
+        let staging = folder.staging()?;
+        let name = owner.part_name();
+        if let Some(file) = open_file(&staging, &name, true)? {
+            match file.try_lock() {
+                Ok(()) => discard(&staging, &name)?,
+                Err(TryLockError::WouldBlock) => return Err(busy()),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Self::create(staging, owner, version)
+    }
+
+    fn create(staging: OwnedFd, owner: &Owner, version: Version) -> io::Result<Self> {
+        let name = owner.part_name();
+        // The note first: an old one must not speak for a new file that got the old one's number.
+        remove(&staging, &note_name(&name))?;
+        let file = create_file(&staging, &name)?;
+        file.try_lock().map_err(io::Error::from)?;
+        let note = Note {
+            job: owner.job.clone(),
+            version,
+            inode: file.metadata()?.ino(),
+            boot: boot(),
+            synced: 0,
+            sha256: None,
+        };
+        let part = Self {
+            staging,
+            owner: owner.clone(),
+            file,
+            note,
+            length: 0,
+        };
+        // It has no bytes yet that would have to outlive a crash of the machine.
+        write_note(&part.staging, &name, &part.note, false)?;
+        Ok(part)
+    }
+
+    /// Throws the bytes away and begins again with another version of the source.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn start_over(self, version: Version) -> io::Result<Self> {
+        discard(&self.staging, &self.owner.part_name())?;
+        // The lock of the old file goes only when nothing of it has a name any more.
+        let staging = self.staging.try_clone()?;
+        Self::create(staging, &self.owner, version)
+    }
+
+    /// Removes the part: what it holds is of no use.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn discard(self) -> io::Result<()> {
+        discard(&self.staging, &self.owner.part_name())
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Which version of the source its bytes are.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.note.version
+    }
+
+    /// The number of its file, which it keeps when it becomes an object.
+    #[must_use]
+    pub fn inode(&self) -> u64 {
+        self.note.inode
+    }
+
+    /// Its name in staging.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.owner.part_name()
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// Whatever the file system says; then how much was written is unknown, and the part must not be used on.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes everything so far durable, and says so in the note.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.note.synced = self.length;
+        self.note.boot = boot();
+        self.write_note()?;
+        sync_folder(&self.staging)
+    }
+
+    /// Makes everything durable, notes that it is whole, and gives the part up.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn finish(mut self, sha256: ContentHash) -> io::Result<()> {
+        self.note.sha256 = Some(sha256);
+        self.sync()
+    }
+
+    /// Whether nothing is missing.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.note.sha256.is_some() || self.note.version.length == Some(self.length)
+    }
+
+    /// How many bytes are known to be durable.
+    #[must_use]
+    pub fn synced(&self) -> u64 {
+        self.note.synced
+    }
+
+    /// The sha256 of what it has, to be continued.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn hasher(&self) -> io::Result<Sha256> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))?;
+        let hasher = digest(file, self.length)?;
+        file.seek(SeekFrom::Start(self.length))?;
+        Ok(hasher)
+    }
+
+    fn write_note(&self) -> io::Result<()> {
+        write_note(&self.staging, &self.owner.part_name(), &self.note, true)
+    }
+}
+
+/// The sha256 of the first `length` bytes, or an error if there are fewer.
+pub(crate) fn digest(file: impl Read, length: u64) -> io::Result<Sha256> {
+    let mut hasher = Sha256::new();
+    let read = each_buffer(file, length, |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    })?;
+    if read < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(hasher)
+}
+
+fn each_buffer(
+    mut file: impl Read,
+    length: u64,
+    mut act: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut left = length;
+    while left > 0 {
+        let most = usize::try_from(left)
+            .unwrap_or(BUFFER_BYTES)
+            .min(BUFFER_BYTES);
+        let count = file.read(&mut buffer[..most])?;
+        if count == 0 {
+            break;
+        }
+        act(&buffer[..count])?;
+        left -= count as u64;
+    }
+    Ok(length - left)
+}
+
+/// A part of a job that may be continued.
+struct Candidate {
+    name: String,
+    epoch: i64,
+    note: Note,
+    size: u64,
+    trusted: u64,
+}
+
+/// The parts that `owner` may continue, the longest first. Parts of later leases are none of its business.
+fn candidates(staging: &OwnedFd, owner: &Owner) -> io::Result<Vec<Candidate>> {
+    let mut found = Vec::new();
+    for name in names(staging)? {
+        let name = name?;
+        let theirs = Owner::parse(&name).filter(|_| name.ends_with(PART));
+        let Some((_, epoch)) = theirs.filter(|(job, _)| *job == owner.name) else {
+            continue;
+        };
+        if epoch > owner.epoch {
+            continue;
+        }
+        let (Some(seen), Some(note)) = (seen(staging, &name)?, read_note(staging, &name)?) else {
+            continue;
+        };
+        if !seen.is_file || seen.inode != note.inode {
+            continue;
+        }
+        let trusted = if note.boot == boot() {
+            seen.size_bytes
+        } else {
+            seen.size_bytes.min(note.synced)
+        };
+        found.push(Candidate {
+            name,
+            epoch,
+            note,
+            size: seen.size_bytes,
+            trusted,
+        });
+    }
+    found.sort_by_key(|candidate| std::cmp::Reverse((candidate.trusted, candidate.epoch)));
+    Ok(found)
+}
+
+/// Makes a part whose lock we hold our own, by a new name. `None` when it is not what it was.
+fn adopt(
+    staging: &OwnedFd,
+    owner: &Owner,
+    candidate: &Candidate,
+    mut file: File,
+) -> io::Result<Option<Part>> {
+    let name = owner.part_name();
+    // Between opening and locking it may have been renamed, replaced, or have become an object.
+    let is_it =
+        seen(staging, &candidate.name)?.is_some_and(|seen| seen.inode == candidate.note.inode);
+    if !is_it || file.metadata()?.ino() != candidate.note.inode {
+        return Ok(None);
+    }
+    let length = candidate.trusted.min(file.metadata()?.len());
+    file.set_len(length)?;
+    file.seek(SeekFrom::Start(length))?;
+    let note = Note {
+        boot: boot(),
+        synced: candidate.note.synced.min(length),
+        sha256: candidate
+            .note
+            .sha256
+            .clone()
+            .filter(|_| length == candidate.size),
+        ..candidate.note.clone()
+    };
+    write_note(staging, &name, &note, true)?;
+    if name != candidate.name {
+        // The note is there under both names while the part moves from one to the other.
+        remove(staging, &name)?;
+        rename((staging, &candidate.name), (staging, &name))?;
+        remove(staging, &note_name(&candidate.name))?;
+    }
+    Ok(Some(Part {
+        staging: staging.try_clone()?,
+        owner: owner.clone(),
+        file,
+        note,
+        length,
+    }))
+}
+
+/// Copies what a stalled writer has written so far. Bytes under a note never change, so the copy is as good.
+fn copy(
+    staging: &OwnedFd,
+    owner: &Owner,
+    candidate: &Candidate,
+    theirs: &File,
+) -> io::Result<Part> {
+    let is_it = theirs.metadata()?.ino() == candidate.note.inode;
+    let own = owner.part_name();
+    if let Some(file) = open_file(staging, &own, true)? {
+        file.try_lock().map_err(io::Error::from)?;
+        discard(staging, &own)?;
+    }
+    let version = candidate.note.version.clone();
+    let mut part = Part::create(staging.try_clone()?, owner, version)?;
+    if is_it {
+        each_buffer(theirs, candidate.trusted, |bytes| part.append(bytes))?;
+    }
+    Ok(part)
+}
+
+fn busy() -> io::Error {
+    let why = "somebody else writes the part of this lease";
+    io::Error::new(io::ErrorKind::WouldBlock, why)
+}
+
+fn note_name(part: &str) -> String {
+    format!("{part}{NOTE}")
+}
+
+fn write_note(staging: &OwnedFd, part: &str, note: &Note, durable: bool) -> io::Result<()> {
+    let text = serde_json::to_string(note)?;
+    let name = note_name(part);
+    write_text(staging, (&name, &format!("{name}.new")), &text, durable)
+}
+
+/// The note of a part. One that is not readable is as good as none.
+fn read_note(staging: &OwnedFd, part: &str) -> io::Result<Option<Note>> {
+    let text = match read_text(staging, &note_name(part), NOTE_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
+        read => read?,
+    };
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Removes a part and its note. The note goes last, so that a part without one is a part that was never begun.
+pub(crate) fn discard(staging: &OwnedFd, part: &str) -> io::Result<()> {
+    remove(staging, part)?;
+    remove(staging, &note_name(part))?;
+    Ok(())
+}
+
+/// A part whose note says that it is whole.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) name: String,
+    pub(super) inode: u64,
+    /// Whether it was written on another boot of the machine, so that its bytes want a look.
+    pub(super) is_of_another_boot: bool,
+}
+
+/// The parts that `owner` may use and that hold this content, as far as their notes say.
+pub(super) fn whole(
+    staging: &OwnedFd,
+    owner: &Owner,
+    sha256: &ContentHash,
+    size: u64,
+) -> io::Result<Vec<Whole>> {
+    let fits = |candidate: &Candidate| {
+        candidate.note.sha256.as_ref() == Some(sha256) && candidate.size == size
+    };
+    let found = candidates(staging, owner)?.into_iter().filter(fits);
+    Ok(found
+        .map(|candidate| Whole {
+            is_of_another_boot: candidate.note.boot != boot(),
+            inode: candidate.note.inode,
+            name: candidate.name,
+        })
+        .collect())
+}
+
+/// Removes everything of a job that is at its end from staging, but for what somebody still writes.
+pub(super) fn sweep(folder: &Folder, owner: &Owner) -> io::Result<()> {
+    let staging = folder.staging()?;
+    for name in names(&staging)? {
+        let name = name?;
+        let is_theirs = Owner::parse(&name)
+            .is_some_and(|(job, epoch)| job == owner.name && epoch <= owner.epoch);
+        if is_theirs {
+            remove_unused(&staging, &name, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// The job that a part in staging belongs to, if its note says so. Without a note nobody can continue it.
+pub(crate) fn job_of(staging: &OwnedFd, part: &str) -> io::Result<Option<String>> {
+    Ok(read_note(staging, part)?.map(|note| note.job))
+}
+
+/// The part that a note in staging is about, if the file is a note.
+pub(crate) fn part_of_note(file: &str) -> Option<&str> {
+    let part = file
+        .strip_suffix(".new")
+        .unwrap_or(file)
+        .strip_suffix(NOTE)?;
+    part.ends_with(PART).then_some(part)
+}
+
+/// Whether a file of staging is there and nobody writes it; removes it and its note then, unless it is a `dry_run`.
+pub(crate) fn remove_unused(staging: &OwnedFd, name: &str, dry_run: bool) -> io::Result<bool> {
+    let Some(file) = open_file(staging, name, false)? else {
+        return Ok(false);
+    };
+    match file.try_lock() {
+        Ok(()) if dry_run => Ok(true),
+        Ok(()) => discard(staging, name).map(|()| true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// What tells this boot of the machine from the others: after another one, only synced bytes are there for sure.
+/// A system that does not say makes every process its own boot.
+fn boot() -> String {
+    use std::sync::OnceLock;
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(
+            |_| format!("process {}", std::process::id()),
+            |text| text.trim().to_owned(),
+        )
+    })
+    .clone()
+}

@@ -1,0 +1,11 @@
+//! The effects against real files and a server that misbehaves, on loopback.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod folders;
+mod hostile;
+mod places;
+mod plans;
+mod reconciles;
+mod refusals;
+mod streams;

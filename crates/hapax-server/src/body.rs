@@ -150,6 +150,22 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
+/// Like [`Json`], where no body at all says the same as an empty document.
+pub(crate) struct Optional<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes = unchecked_bytes(request, app.config.body_bytes_max).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        checked(&bytes, DEPTH_MAX)?;
+        Ok(Self(parsed(&bytes)?))
+    }
+}
+
 /// Like [`Json`], for a document that carries a payload: the payload itself may be as deep as any.
 pub(crate) struct Wrapped<T>(pub(crate) T);
 
@@ -162,23 +178,72 @@ impl<T: DeserializeOwned> FromRequest<App> for Wrapped<T> {
     }
 }
 
+/// Like [`Wrapped`], where the payload may be as large as a body: what stands around it comes on top.
+pub(crate) struct Roomy<T>(pub(crate) T);
+
+/// How much may stand around a payload.
+const AROUND_BYTES_MAX: usize = 64 << 10;
+
+impl<T: DeserializeOwned> FromRequest<App> for Roomy<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes_max = app.config.body_bytes_max.saturating_add(AROUND_BYTES_MAX);
+        let bytes = json_bytes(request, bytes_max, DEPTH_MAX + 1).await;
+        let bytes = bytes.map_err(|problem| match problem.code() {
+            "payload_too_large" => problem::too_large(format!(
+                "the body is over {bytes_max} bytes; keep what is that large elsewhere, and send where it is"
+            )),
+            _other => problem,
+        })?;
+        Ok(Self(parsed(&bytes)?))
+    }
+}
+
+/// A document with a list of others, each of which may carry a payload as deep as any.
+pub(crate) struct Batch<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Batch<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes = unchecked_bytes(request, app.config.batch_body_bytes_max).await?;
+        // So much JSON takes longer than a thread of the runtime should be held up.
+        let read = tokio::task::spawn_blocking(move || {
+            checked(&bytes, DEPTH_MAX + 3)?;
+            parsed(&bytes)
+        });
+        let parsed = read.await.map_err(|_| problem::internal())?;
+        Ok(Self(parsed?))
+    }
+}
+
 /// The bytes of a JSON body: of the right media type, within the limit, and acceptable JSON.
 pub(crate) async fn json_bytes(
     request: Request,
     bytes_max: usize,
     depth_max: usize,
 ) -> Result<Bytes, Problem> {
+    let bytes = unchecked_bytes(request, bytes_max).await?;
+    checked(&bytes, depth_max)?;
+    Ok(bytes)
+}
+
+/// The bytes of a body that says it is JSON, within the limit.
+async fn unchecked_bytes(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
     if !is_json(request.headers()) {
         return Err(problem::unsupported_media_type());
     }
-    let bytes = read(
+    read(
         request.headers().get(CONTENT_LENGTH).cloned(),
         request.into_body(),
         bytes_max,
     )
-    .await?;
-    canonical::check_with_depth(&bytes, depth_max).map_err(|reject| problem::bad_json(&reject))?;
-    Ok(bytes)
+    .await
+}
+
+fn checked(bytes: &[u8], depth_max: usize) -> Result<(), Problem> {
+    canonical::check_with_depth(bytes, depth_max).map_err(|reject| problem::bad_json(&reject))
 }
 
 /// Reads a whole body, counting while it streams.

@@ -1,4 +1,5 @@
-//! What a running server does by itself: sweeping expired keys, and keeping metrics small.
+//! What a running server does by itself: sweeping expired keys, running jobs, cleaning up after dead workers, and
+//! keeping metrics small.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,11 +8,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api::App;
-use crate::cmd::sweep;
-use crate::otlp;
+use crate::cmd::{reconcile, sweep};
+use crate::{otlp, worker};
 
 /// How often recorded samples are folded into their histograms, also when nobody reads /metrics.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// How soon after the start it is looked for what dead workers left.
+const RECONCILE_FIRST: Duration = Duration::from_secs(10);
 
 /// Starts the chores. They end soon after `stop`; whoever holds the set joins them.
 pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
@@ -22,31 +25,75 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
         Err(error) => tracing::error!(error = %format!("{error:#}"), "no traces are sent"),
     }
     let handle = app.metrics.clone();
-    chores.spawn(every(UPKEEP_EVERY, stop.clone(), move || {
-        handle.run_upkeep();
-        std::future::ready(())
-    }));
+    chores.spawn(every(
+        (UPKEEP_EVERY, UPKEEP_EVERY),
+        stop.clone(),
+        move || {
+            handle.run_upkeep();
+            std::future::ready(())
+        },
+    ));
     if app.config.sweep_interval_ms > 0 {
         let app = App::clone(app);
         let pause = Duration::from_millis(app.config.sweep_interval_ms);
-        chores.spawn(every(pause, stop.clone(), move || {
+        chores.spawn(every((pause, pause), stop.clone(), move || {
             sweep_once(App::clone(&app))
         }));
     }
     chores
 }
 
-/// Does `chore` after each `pause` until told to stop. A stop in the middle drops it where it waits.
+/// Starts the worker of this process. On `stop` it lets its jobs end for half of `shutdown_ms` and gives back the rest.
+///
+/// # Errors
+/// Never for the kinds that this program knows.
+pub(crate) fn work(
+    app: &App,
+    stop: &watch::Receiver<bool>,
+    chores: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
+    let (config, store) = (&app.config, app.store.clone());
+    let working = worker::worker(
+        config,
+        &store,
+        worker::kinds(&[])?,
+        config.worker_concurrency,
+    );
+    let (mut stop, grace) = (stop.clone(), config.shutdown() / 2);
+    let stopped = async move {
+        // A sender that is gone means the same.
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    chores.spawn(worker::run(working, store, stopped, grace));
+    Ok(())
+}
+
+/// Cleans up after dead workers, soon after the start and then as often as configured.
+pub(crate) fn reconcile(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet<()>) {
+    if app.config.reconcile_interval_ms == 0 {
+        return;
+    }
+    let pause = Duration::from_millis(app.config.reconcile_interval_ms);
+    let app = App::clone(app);
+    chores.spawn(every(
+        (pause.min(RECONCILE_FIRST), pause),
+        stop.clone(),
+        move || reconcile_once(App::clone(&app)),
+    ));
+}
+
+/// Does `chore` after the first pause, and then after each second one, until told to stop. A stop in the middle drops it where it waits.
 async fn every<F: Future<Output = ()>>(
-    pause: Duration,
+    (first, pause): (Duration, Duration),
     mut stop: watch::Receiver<bool>,
     mut chore: impl FnMut() -> F,
 ) {
     let stopped = stop.wait_for(|stop| *stop);
     let work = async {
+        tokio::time::sleep(first).await;
         loop {
-            tokio::time::sleep(pause).await;
             chore().await;
+            tokio::time::sleep(pause).await;
         }
     };
     tokio::select! {
@@ -70,6 +117,31 @@ async fn sweep_once(app: App) {
         Err(error) => {
             let code = error.kind().code();
             tracing::warn!(%error, code, "the sweep stopped; trying again later");
+        }
+    }
+}
+
+async fn reconcile_once(app: App) {
+    let asked = reconcile::Asked {
+        tenant: None,
+        dry_run: false,
+        actor: "hapax serve",
+    };
+    let whole = async {
+        let files = reconcile::Files::of_worker(&app.config)?;
+        reconcile::whole(&app.store, files, &asked).await
+    };
+    match whole.await {
+        Ok(found) if found == reconcile::Reconciled::default() => {}
+        Ok(found) => tracing::info!(
+            leases_expired = found.leases_expired,
+            ops_in_doubt = found.ops_in_doubt,
+            parts_deleted = found.parts_deleted,
+            healed = found.healed,
+            "cleaned up after dead workers"
+        ),
+        Err(error) => {
+            tracing::warn!(%error, "the clean-up stopped; trying again later");
         }
     }
 }

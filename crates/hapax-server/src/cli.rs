@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use hapax_core::Tenant;
 use hapax_core::canonical::Profile;
+use hapax_core::job::{JobId, JobKind, State};
 use hapax_store::{Role, TokenId};
 
 use crate::config::Flags;
@@ -32,6 +33,10 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Stand in front of any HTTP service and make its requests idempotent.
     Proxy(Proxy),
+    /// Lease jobs and run them.
+    Worker(Worker),
+    /// Download what a manifest names, and go on where an earlier run stopped.
+    Download(Download),
     /// Print the canonical sha256 of a JSON document.
     Key(Key),
     /// Make, list and revoke access tokens.
@@ -44,6 +49,11 @@ pub(crate) enum Command {
     /// List, show, remove, settle and erase keys.
     #[command(subcommand)]
     Keys(Keys),
+    /// List, show, count and retry jobs, and see who holds them.
+    #[command(subcommand)]
+    Jobs(Jobs),
+    /// Clean up after dead workers: end their leases, and put what they were doing in doubt.
+    Reconcile(Reconcile),
     /// Look after the keys that encrypt what is stored.
     #[command(subcommand)]
     Vault(Vault),
@@ -91,7 +101,7 @@ pub(crate) struct Serve {
     /// Answer without tokens. Only on loopback, for trying things out.
     #[arg(long)]
     pub(crate) insecure_no_auth: bool,
-    /// Run no jobs in this process. There are none to run yet, so this changes nothing.
+    /// Run no jobs in this process; `hapax worker` does.
     #[arg(long)]
     pub(crate) no_worker: bool,
 }
@@ -103,6 +113,40 @@ impl Serve {
             ..self.store.flags()
         }
     }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Worker {
+    /// The kinds of jobs to run, separated by commas [default: all that this program runs].
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    pub(crate) kinds: Vec<String>,
+    /// How many jobs to run at a time [default: 4].
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    pub(crate) concurrency: Option<usize>,
+    #[command(flatten)]
+    pub(crate) store: Store,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Download {
+    /// A file with one JSON object per line: work_id, artifact_id, canonical_url, and sha256 and size if they are known;
+    /// `-` for standard input.
+    #[arg(value_name = "MANIFEST")]
+    pub(crate) manifest: PathBuf,
+    /// Where the files go: objects/ by content, files/ by work and artifact.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// How many downloads to run at a time.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub(crate) concurrency: usize,
+    /// Ask private, loopback and link-local addresses too.
+    #[arg(long)]
+    pub(crate) allow_private_addresses: bool,
+    /// Try again what was given up in an earlier run.
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+    #[command(flatten)]
+    pub(crate) plain: Plain,
 }
 
 #[derive(Args, Debug)]
@@ -255,6 +299,77 @@ pub(crate) struct Settle {
 }
 
 #[derive(Subcommand, Debug)]
+pub(crate) enum Jobs {
+    /// List jobs, newest first.
+    List(JobsList),
+    /// Show one job with its operations.
+    Show {
+        /// The job's id.
+        #[arg(value_parser = JobId::new)]
+        id: JobId,
+        #[command(flatten)]
+        of: OfTenant,
+    },
+    /// Count jobs by kind and state.
+    Stats {
+        #[command(flatten)]
+        of: OfTenant,
+    },
+    /// Have failed or given-up jobs start over, at once and with all their attempts.
+    Retry(JobsRetry),
+    /// Show who holds which job, and for how long.
+    Leases {
+        #[command(flatten)]
+        of: OfTenant,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JobsList {
+    /// Only in this state, such as PLANNED or DEAD.
+    #[arg(long)]
+    pub(crate) state: Option<State>,
+    /// Only of this kind, such as download.
+    #[arg(long, value_parser = JobKind::new)]
+    pub(crate) kind: Option<JobKind>,
+    /// Only of this work.
+    #[arg(long, value_name = "WORK")]
+    pub(crate) work_id: Option<String>,
+    /// Only those that somebody holds now.
+    #[arg(long)]
+    pub(crate) held: bool,
+    /// At most this many.
+    #[arg(long, default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) of: OfTenant,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JobsRetry {
+    /// The jobs' ids.
+    #[arg(value_name = "ID", value_parser = JobId::new, required_unless_present = "state")]
+    pub(crate) ids: Vec<JobId>,
+    /// Every job in this state: FAILED or DEAD.
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) state: Option<State>,
+    #[command(flatten)]
+    pub(crate) of: OfTenant,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Reconcile {
+    /// The folder with the unfinished files of downloads.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) staging: Option<PathBuf>,
+    /// Only count, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) plain: Plain,
+}
+
+#[derive(Subcommand, Debug)]
 pub(crate) enum Vault {
     /// Wrap every tenant's key by HAPAX_KEK, with the old master key in HAPAX_KEK_PREVIOUS.
     Rotate {
@@ -281,7 +396,7 @@ pub(crate) enum Vault {
 
 #[derive(Args, Debug)]
 pub(crate) struct OfTenant {
-    /// Whose keys: a UUID, or `default`.
+    /// Whose: a UUID, or `default`.
     #[arg(long, default_value = "default")]
     pub(crate) tenant: Tenant,
     #[command(flatten)]

@@ -21,6 +21,10 @@ pub(crate) use routes::{Profile, UsualRoute};
 /// Every key of the config file. `hapax.default.toml` explains each of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a list of switches, each on its own"
+)]
 pub(crate) struct Config {
     pub(crate) listen: String,
     pub(crate) data: PathBuf,
@@ -41,6 +45,13 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     pub(crate) access_log: bool,
     pub(crate) otlp_endpoint: String,
+    pub(crate) worker_concurrency: usize,
+    pub(crate) worker_lease_ms: u64,
+    pub(crate) reconcile_interval_ms: u64,
+    pub(crate) download_folder: PathBuf,
+    pub(crate) download_bytes_max: u64,
+    pub(crate) download_per_host: usize,
+    pub(crate) download_private_addresses: bool,
     pub(crate) profile: Profile,
     pub(crate) strict_keys: bool,
     /// As written; [`Config::routes`] reads them.
@@ -90,6 +101,13 @@ impl Default for Config {
             log_format: LogFormat::Auto,
             access_log: true,
             otlp_endpoint: String::new(),
+            worker_concurrency: 4,
+            worker_lease_ms: 120_000,
+            reconcile_interval_ms: 3_600_000,
+            download_folder: PathBuf::new(),
+            download_bytes_max: 10 << 30,
+            download_per_host: 4,
+            download_private_addresses: false,
             profile: Profile::Thorbis,
             strict_keys: false,
             routes: Vec::new(),
@@ -174,6 +192,9 @@ impl Config {
         at_least("header_timeout_ms", self.header_timeout_ms, 1)?;
         at_least("body_idle_timeout_ms", self.body_idle_timeout_ms, 1)?;
         at_least("request_timeout_ms", self.request_timeout_ms, 1)?;
+        at_least("worker_concurrency", self.worker_concurrency as u64, 1)?;
+        at_least("worker_lease_ms", self.worker_lease_ms, 1000)?;
+        at_least("download_per_host", self.download_per_host as u64, 1)?;
         crate::otlp::check(&self.otlp_endpoint)?;
         self.proxy.check()?;
         self.routes(OnLost::Retry).map(drop)

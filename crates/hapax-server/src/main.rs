@@ -24,6 +24,7 @@ mod store;
 mod throttle;
 mod token;
 mod trace;
+mod worker;
 
 use std::process::ExitCode;
 

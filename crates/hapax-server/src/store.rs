@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hapax_core::{Durability, Ledger};
+use hapax_core::job::Queue;
+use hapax_core::{Durability, Ledger, Note};
 use hapax_store::postgres::PgOptions;
 use hapax_store::sqlite::SqliteOptions;
 use hapax_store::vault::{MasterKey, TenantKeys, Vault};
@@ -15,10 +16,11 @@ use hapax_store::{PgLedger, SqliteLedger, Tokens};
 use crate::config::{self, Config};
 use crate::exit::Usage;
 
-/// An open store: its ledger, its tokens and its tenants' keys.
+/// An open store: its ledger, its jobs, its tokens and its tenants' keys.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) queue: Arc<dyn Queue>,
     pub(crate) tokens: Arc<dyn Tokens>,
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
 }
@@ -60,14 +62,35 @@ impl Store {
         }
     }
 
-    fn from<L: Ledger + Tokens + TenantKeys>(ledger: L) -> Self {
+    /// Adds notes about jobs to the audit trail. What they tell has happened, so without them it still has: then
+    /// they stand in the log.
+    pub(crate) async fn note(&self, notes: Vec<Note>) {
+        if notes.is_empty() {
+            return;
+        }
+        let said: Vec<String> = notes.iter().map(said).collect();
+        if let Err(error) = self.ledger.note(notes).await {
+            tracing::error!(%error, notes = said.join("; "), "the audit trail misses notes");
+        }
+    }
+
+    fn from<L: Ledger + Queue + Tokens + TenantKeys>(ledger: L) -> Self {
         let ledger = Arc::new(ledger);
         Self {
+            queue: Arc::clone(&ledger) as Arc<dyn Queue>,
             tokens: Arc::clone(&ledger) as Arc<dyn Tokens>,
             tenant_keys: Arc::clone(&ledger) as Arc<dyn TenantKeys>,
             ledger,
         }
     }
+}
+
+fn said(note: &Note) -> String {
+    let actor = note.actor.as_deref().unwrap_or("nobody");
+    format!(
+        "{} by {actor} of {}: {}",
+        note.action, note.tenant, note.details
+    )
 }
 
 /// Brings the tables up to date. Answers the names of the migrations that ran now.

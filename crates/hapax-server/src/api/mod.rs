@@ -6,10 +6,13 @@ mod docs;
 mod echo;
 mod end;
 mod health;
+pub(crate) mod jobs;
 pub(crate) mod keys;
 mod operator;
+mod ops;
 mod payload;
 mod query;
+mod reconcile;
 mod shown;
 mod stats;
 mod sweep;
@@ -139,9 +142,43 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>) -> Router {
             "/v1/keys/{id}/release",
             post(end::release).route_layer(writer),
         )
+        .merge(job_routes())
         .fallback(async || Refusal::from(problem::not_found()))
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))
         .layer(from_fn_with_state(Arc::clone(gate), authenticate))
         .layer(from_fn_with_state(limits, trace))
         .with_state(Arc::clone(app))
+}
+
+/// The routes of jobs: everybody reads, a writer works, an owner operates.
+fn job_routes() -> Router<App> {
+    let viewer = from_fn_with_state(Role::Viewer, authorize);
+    let writer = from_fn_with_state(Role::Writer, authorize);
+    let owner = from_fn_with_state(Role::Owner, authorize);
+    let reading = Router::new()
+        .route("/v1/jobs", get(jobs::list))
+        .route("/v1/jobs/stats", get(jobs::stats))
+        .route("/v1/jobs/{id}", get(jobs::show))
+        .route("/v1/ops/{op_key}", get(ops::show))
+        .route_layer(viewer);
+    let working = Router::new()
+        .route("/v1/jobs", post(jobs::plan::plan))
+        .route("/v1/jobs/batch", post(jobs::plan::batch))
+        .route("/v1/jobs/lease", post(jobs::lease::lease))
+        .route("/v1/jobs/settle", post(jobs::step::settle))
+        .route("/v1/jobs/{id}/renew", post(jobs::lease::renew))
+        .route("/v1/jobs/{id}/release", post(jobs::lease::release))
+        .route("/v1/jobs/{id}/advance", post(jobs::step::advance))
+        .route("/v1/jobs/{id}/fail", post(jobs::step::fail))
+        .route("/v1/ops/begin", post(ops::begin))
+        .route("/v1/ops/{op_key}/complete", post(ops::complete))
+        .route("/v1/ops/{op_key}/fail", post(ops::fail))
+        // A holder may end the doubt about its own job; anybody else has to be an owner.
+        .route("/v1/ops/{op_key}/resolve", post(ops::resolve))
+        .route_layer(writer);
+    let operating = Router::new()
+        .route("/v1/jobs/{id}/retry", post(jobs::step::retry))
+        .route("/v1/reconcile", post(reconcile::now))
+        .route_layer(owner);
+    reading.merge(working).merge(operating)
 }

@@ -1,14 +1,18 @@
 //! One file per command. Each prints for people or, with `--json`, for machines.
 
 mod doctor;
+mod download;
+mod jobs;
 mod key;
 mod keys;
 mod migrate;
 mod proxy;
+pub(crate) mod reconcile;
 mod serve;
 pub(crate) mod sweep;
 mod token;
 mod vault;
+mod worker;
 
 use std::future::Future;
 use std::time::Duration;
@@ -26,11 +30,15 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         None => wait(serve::run(&cli.serve)),
         Some(Command::Serve(args)) => wait(serve::run(&args)),
         Some(Command::Proxy(args)) => wait(proxy::run(&args)),
+        Some(Command::Worker(args)) => wait(worker::run(&args)),
+        Some(Command::Download(args)) => wait(download::run(&args)),
         Some(Command::Key(args)) => key::run(&args),
         Some(Command::Token(args)) => wait(token::run(&args)),
         Some(Command::Migrate(args)) => wait(migrate::run(&args)),
         Some(Command::Doctor(args)) => wait(doctor::run(&args)),
         Some(Command::Keys(args)) => wait(keys::run(&args)),
+        Some(Command::Jobs(args)) => wait(jobs::run(&args)),
+        Some(Command::Reconcile(args)) => wait(reconcile::run(&args)),
         Some(Command::Vault(args)) => wait(vault::run(&args)),
         Some(Command::Sweep(args)) => wait(sweep::run(&args)),
     }

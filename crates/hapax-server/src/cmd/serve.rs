@@ -52,7 +52,11 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
         .context("asking for the address that was bound")?;
     let router = api::router(&app, &Arc::new(gate));
     let (stop, stopped) = watch::channel(false);
-    let chores = chores::start(&app, &stopped);
+    let mut chores = chores::start(&app, &stopped);
+    chores::reconcile(&app, &stopped, &mut chores);
+    if !args.no_worker {
+        chores::work(&app, &stopped, &mut chores)?;
+    }
     let serving = App::clone(&app);
     let mut server =
         tokio::spawn(async move { serve::serve(listener, router, &serving.config, stopped).await });

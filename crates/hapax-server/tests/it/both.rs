@@ -1,8 +1,10 @@
 //! The same test on SQLite and on PostgreSQL, with a config file of its own.
 
+use std::process::Output;
+
 use serde_json::{Value, json};
 
-use crate::fixture::{Server, json as json_of, path};
+use crate::fixture::{Server, path, run};
 use crate::http::Answer;
 
 /// Where the records are.
@@ -15,7 +17,7 @@ pub(crate) enum Store {
 /// A server, and the store that it is on.
 pub(crate) struct Node {
     server: Server,
-    store: Vec<String>,
+    pub(crate) store: Vec<String>,
 }
 
 impl std::ops::Deref for Node {
@@ -35,14 +37,25 @@ impl Node {
 
     /// What a command says in JSON, on the store of this server.
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
+        serde_json::from_slice(&self.run(&[arguments, &["--json"]].concat(), 0).stdout).unwrap()
+    }
+
+    /// A command on the store of this server that must end with this code.
+    pub(crate) fn run(&self, arguments: &[&str], code: i32) -> Output {
         let data = self.data();
         let store: Vec<&str> = self.store.iter().map(String::as_str).collect();
-        json_of(&[arguments, &store, &["--data", path(&data)]].concat())
+        let output = run(&[arguments, &store, &["--data", path(&data)]].concat());
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {output:?}"
+        );
+        output
     }
 }
 
 impl Store {
-    /// A server on this store, set up by this config file.
+    /// A server on this store, set up by this config file, which runs no jobs by itself.
     pub(crate) fn serve(self, config: &str) -> Node {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hapax.toml");
@@ -52,7 +65,9 @@ impl Store {
             Store::Postgres => vec!["--database".to_owned(), crate::postgres::database()],
         };
         let server = Server::start_in(folder, |command| {
-            command.args(["--config", path(&file)]).args(&store);
+            command
+                .args(["--no-worker", "--config", path(&file)])
+                .args(&store);
         });
         Node { server, store }
     }

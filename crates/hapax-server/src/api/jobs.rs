@@ -1,0 +1,234 @@
+//! The jobs of a tenant: list, count and show. Planning, leasing and moving them are in the files below.
+
+pub(super) mod lease;
+pub(super) mod plan;
+pub(crate) mod refused;
+pub(crate) mod shown;
+pub(super) mod step;
+pub(super) mod words;
+
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::http::request::Parts;
+use axum::{Extension, Json as Answer};
+use hapax_core::Tenant;
+use hapax_core::job::{Act, Deed, Done, Fence, Job, JobId, JobKind, JobScan, NewJob, On, Tally};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::App;
+use super::payload::invalid;
+use super::query::Query;
+use crate::problem::{self, Refusal};
+use shown::{ShownJob, ShownOp};
+
+/// The `{id}` of a path. What is not an id answers like an id that does not exist.
+pub(super) struct Id(pub(super) JobId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = path_parameter(parts, state, "id").await?;
+        JobId::new(&text)
+            .map(Self)
+            .map_err(|_| problem::not_found().into())
+    }
+}
+
+/// The parameter `name` of the path.
+pub(super) async fn path_parameter<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    name: &str,
+) -> Result<String, Refusal> {
+    let params = RawPathParams::from_request_parts(parts, state).await;
+    let params = params.map_err(|_| problem::not_found())?;
+    let found = params.iter().find(|(found, _)| *found == name);
+    let (_, text) = found.ok_or_else(problem::not_found)?;
+    Ok(text.to_owned())
+}
+
+/// Which jobs to list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    state: Option<String>,
+    kind: Option<String>,
+    work_id: Option<String>,
+    held: Option<bool>,
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+impl ListQuery {
+    fn scan(self, tenant: Tenant) -> Result<JobScan, Refusal> {
+        let mut scan = JobScan::of(tenant);
+        if let Some(state) = &self.state {
+            scan.state = Some(
+                state
+                    .parse()
+                    .map_err(|why| invalid("state", format!("{why}")))?,
+            );
+        }
+        if let Some(kind) = &self.kind {
+            scan.kind = Some(JobKind::new(kind).map_err(|why| invalid("kind", why.to_string()))?);
+        }
+        if let Some(work_id) = self.work_id {
+            // The form of the other two matters not: only what can be a work's id can be asked for.
+            NewJob::download(&work_id, "-", "-")
+                .map_err(|why| invalid("work_id", why.to_string()))?;
+            scan.work_id = Some(work_id);
+        }
+        if let Some(cursor) = &self.cursor {
+            let place = cursor.parse();
+            scan.before =
+                Some(place.map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?);
+        }
+        if let Some(limit) = self.limit {
+            if !(1..=JobScan::LIMIT_MAX).contains(&limit) {
+                let most = JobScan::LIMIT_MAX;
+                return Err(invalid("limit", format!("must be from 1 to {most}")).into());
+            }
+            scan.limit = limit;
+        }
+        scan.held = self.held.unwrap_or(false);
+        Ok(scan)
+    }
+}
+
+/// A page of jobs.
+#[derive(Serialize)]
+pub(crate) struct Page {
+    pub(crate) items: Vec<ShownJob>,
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A page of jobs, newest first.
+pub(super) async fn list(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<Page>, Refusal> {
+    let page = app.store.queue.jobs(query.scan(tenant)?).await?;
+    Ok(Answer(Page {
+        items: page.jobs.iter().map(ShownJob::of).collect(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
+}
+
+/// How many jobs there are, by kind and state.
+pub(super) async fn stats(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+) -> Result<Answer<Value>, Refusal> {
+    let tallies = app.store.queue.tally(tenant).await?;
+    Ok(Answer(tally(&tallies)))
+}
+
+/// The counts as the API and `hapax jobs stats` show them.
+pub(crate) fn tally(tallies: &[Tally]) -> Value {
+    let mut states: Map<String, Value> = Map::new();
+    for tally in tallies {
+        let name = tally.state.as_str();
+        let before = states.get(name).and_then(Value::as_u64).unwrap_or(0);
+        states.insert(name.to_owned(), json!(before + tally.count));
+    }
+    let items: Vec<Value> = tallies
+        .iter()
+        .map(|tally| {
+            json!({
+                "kind": tally.kind.as_str(),
+                "state": tally.state.as_str(),
+                "count": tally.count,
+                "held": tally.held,
+            })
+        })
+        .collect();
+    json!({
+        "items": items,
+        "states": states,
+        "total": tallies.iter().map(|tally| tally.count).sum::<u64>(),
+        "held": tallies.iter().map(|tally| tally.held).sum::<u64>(),
+    })
+}
+
+/// A job with its operations, oldest first.
+#[derive(Serialize)]
+pub(crate) struct Whole {
+    #[serde(flatten)]
+    job: ShownJob,
+    ops: Vec<ShownOp>,
+}
+
+impl Whole {
+    pub(crate) fn of(job: &Job, ops: &[hapax_core::job::Op]) -> Self {
+        Self {
+            job: ShownJob::of(job),
+            ops: ops.iter().map(ShownOp::of).collect(),
+        }
+    }
+}
+
+/// One job, with its operations.
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Id(id): Id,
+) -> Result<Answer<Whole>, Refusal> {
+    let found = app.store.queue.job(tenant, id).await?;
+    let (job, ops) = found.ok_or_else(problem::not_found)?;
+    Ok(Answer(Whole::of(&job, &ops)))
+}
+
+/// Does one thing, or refuses it.
+pub(super) async fn act(
+    app: &App,
+    tenant: Tenant,
+    on: On,
+    fence: Fence,
+    deed: Deed,
+) -> Result<Done, Refusal> {
+    let act = Act { on, fence, deed };
+    let mut done = app.store.queue.apply(tenant, vec![act]).await?;
+    let done = done.pop().ok_or_else(problem::internal)?;
+    done.map_err(|refusal| refused::problem(&refusal).into())
+}
+
+/// Does one thing to a job; the job as it is now.
+async fn act_on_job(
+    app: &App,
+    tenant: Tenant,
+    id: JobId,
+    fence: Fence,
+    deed: Deed,
+) -> Result<Job, Refusal> {
+    match act(app, tenant, On::Job(id), fence, deed).await? {
+        Done::Job(job) | Done::Op(_, job) => Ok(*job),
+        // Only beginning an operation answers so.
+        Done::Begun(..) => Err(problem::internal().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hapax_core::job::State as Reached;
+
+    #[test]
+    fn the_counts_add_up_over_kinds() {
+        let of = |kind: &str, state, count, held| Tally {
+            kind: JobKind::new(kind).unwrap(),
+            state,
+            count,
+            held,
+        };
+        let shown = tally(&[
+            of("download", Reached::Planned, 3, 0),
+            of("enrich", Reached::Planned, 2, 0),
+            of("enrich", Reached::Leased, 4, 1),
+        ]);
+        assert_eq!(shown["states"], json!({"PLANNED": 5, "LEASED": 4}));
+        assert_eq!((&shown["total"], &shown["held"]), (&json!(9), &json!(1)));
+        assert_eq!(shown["items"][2]["kind"], "enrich");
+    }
+}

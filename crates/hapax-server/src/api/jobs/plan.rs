@@ -1,0 +1,151 @@
+//! Planning: a job is made once per key, alone or many at a time.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
+use hapax::problem::Problem;
+use hapax_core::Tenant;
+use hapax_core::job::queue::PLANS_MAX;
+use hapax_core::job::{Job, JobKind, NewJob, Planned};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::super::App;
+use super::shown::ShownJob;
+use super::words::Word;
+use crate::body::{Batch, Roomy};
+use crate::problem::{self, Refusal};
+
+/// The most attempts that a plan can ask for.
+const ATTEMPTS_MAX: u32 = 100;
+/// How many of a batch's faults are told at once.
+const FAULTS_SHOWN_MAX: usize = 50;
+
+/// A job to be planned.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct PlanBody {
+    kind: Option<Word<JobKind>>,
+    work_id: String,
+    artifact_id: String,
+    canonical_url: String,
+    payload: Option<Box<RawValue>>,
+    max_attempts: Option<u32>,
+}
+
+/// Why a plan is not one: the member and the reason, or too much of it.
+enum Fault {
+    Form(&'static str, String),
+    TooLarge,
+}
+
+impl PlanBody {
+    fn new_job(self) -> Result<NewJob, Fault> {
+        let kind = self.kind.map_or(JobKind::DOWNLOAD, |Word(kind)| kind);
+        let form = |why: hapax_core::Invalid| Fault::Form(why.what(), why.to_string());
+        let mut job = NewJob::new(kind, &self.work_id, &self.artifact_id, &self.canonical_url)
+            .map_err(form)?;
+        if let Some(payload) = &self.payload {
+            if payload.get().len() > Job::PAYLOAD_BYTES_MAX {
+                return Err(Fault::TooLarge);
+            }
+            job = job.with_payload(payload.get()).map_err(form)?;
+        }
+        match self.max_attempts {
+            None => Ok(job),
+            Some(attempts @ 1..=ATTEMPTS_MAX) => Ok(job.max_attempts(attempts)),
+            Some(_) => {
+                let why = format!("must be from 1 to {ATTEMPTS_MAX}");
+                Err(Fault::Form("max_attempts", why))
+            }
+        }
+    }
+}
+
+fn too_large() -> Problem {
+    let most = Job::PAYLOAD_BYTES_MAX;
+    problem::too_large(format!(
+        "a payload has at most {most} bytes; keep what is larger elsewhere, and send where it is"
+    ))
+    .with_detail("bytes_max", most)
+}
+
+/// A job, and whether it was planned now.
+#[derive(Serialize)]
+pub(in crate::api) struct PlannedJob {
+    planned: bool,
+    #[serde(flatten)]
+    job: ShownJob,
+}
+
+/// Plans a job, or answers the one that is there: 201 or 200.
+pub(in crate::api) async fn plan(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Roomy(body): Roomy<PlanBody>,
+) -> Result<(StatusCode, Answer<PlannedJob>), Refusal> {
+    let job = body.new_job().map_err(|fault| match fault {
+        Fault::Form(path, why) => problem::schema(&[(path.to_owned(), why)]),
+        Fault::TooLarge => too_large(),
+    })?;
+    let mut planned = app.store.queue.plan(tenant, vec![job]).await?;
+    let Planned { job, planned } = planned.pop().ok_or_else(problem::internal)?;
+    let status = if planned {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let job = ShownJob::of(&job);
+    Ok((status, Answer(PlannedJob { planned, job })))
+}
+
+/// Many jobs to be planned.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct BatchBody {
+    jobs: Vec<PlanBody>,
+}
+
+/// Plans every job whose key is new. One that has not the form of a job refuses the batch, and nothing is planned.
+pub(in crate::api) async fn batch(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Batch(body): Batch<BatchBody>,
+) -> Result<Answer<Value>, Refusal> {
+    if body.jobs.len() > PLANS_MAX {
+        let message = format!("a batch has at most {PLANS_MAX} jobs; send several");
+        let refused = problem::too_large(message).with_detail("items_max", PLANS_MAX);
+        return Err(refused.into());
+    }
+    let planned = match checked(body.jobs)? {
+        none if none.is_empty() => Vec::new(),
+        jobs => app.store.queue.plan(tenant, jobs).await?,
+    };
+    let items: Vec<Value> = planned
+        .iter()
+        .map(|Planned { job, planned }| {
+            json!({"job_id": job.id.as_str(), "state": job.state.as_str(), "planned": planned})
+        })
+        .collect();
+    Ok(Answer(json!({"items": items})))
+}
+
+/// The jobs, or what is wrong with them, by their places.
+fn checked(bodies: Vec<PlanBody>) -> Result<Vec<NewJob>, Problem> {
+    let mut jobs = Vec::with_capacity(bodies.len());
+    let mut faults = Vec::new();
+    for (index, body) in bodies.into_iter().enumerate() {
+        match body.new_job() {
+            Ok(job) => jobs.push(job),
+            Err(Fault::Form(path, why)) => faults.push((format!("jobs[{index}].{path}"), why)),
+            Err(Fault::TooLarge) => return Err(too_large().with_detail("index", index)),
+        }
+    }
+    faults.truncate(FAULTS_SHOWN_MAX);
+    if faults.is_empty() {
+        Ok(jobs)
+    } else {
+        Err(problem::schema(&faults))
+    }
+}

@@ -1,0 +1,121 @@
+//! Jobs and operations as the API and the commands show them. Payloads and results keep the digits they came with.
+
+use hapax_core::Time;
+use hapax_core::job::{Job, Op};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// A job as it reads.
+#[derive(Serialize)]
+pub(crate) struct ShownJob {
+    job_id: String,
+    kind: String,
+    state: &'static str,
+    owner: Option<String>,
+    lease_until: Option<String>,
+    epoch: i64,
+    attempts: u32,
+    failures: u32,
+    max_attempts: u32,
+    /// When it can be leased; `None` while it waits for somebody.
+    available_at: Option<String>,
+    work_id: String,
+    artifact_id: String,
+    canonical_url: String,
+    payload: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    error: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+impl ShownJob {
+    pub(crate) fn of(job: &Job) -> Self {
+        let lease = job.lease.as_ref();
+        Self {
+            job_id: job.id.to_string(),
+            kind: job.kind.to_string(),
+            state: job.state.as_str(),
+            owner: lease.map(|hold| hold.owner.to_string()),
+            lease_until: lease.map(|hold| hold.until.to_string()),
+            epoch: job.epoch,
+            attempts: job.attempts,
+            failures: job.failures,
+            max_attempts: job.max_attempts,
+            available_at: ever(job.available_at).map(|at| at.to_string()),
+            work_id: job.work_id.clone(),
+            artifact_id: job.artifact_id.clone(),
+            canonical_url: job.canonical_url.clone(),
+            payload: job.payload.as_deref().and_then(raw),
+            result: job.result.as_deref().and_then(raw),
+            error: job.error.as_deref().map(ToOwned::to_owned),
+            created_at: job.created_at.to_string(),
+            updated_at: job.updated_at.to_string(),
+        }
+    }
+}
+
+/// An operation as it reads. The secret of its runner is never shown.
+#[derive(Serialize)]
+pub(crate) struct ShownOp {
+    op_key: String,
+    job_id: String,
+    kind: String,
+    state: &'static str,
+    class: &'static str,
+    epoch: i64,
+    tries: u32,
+    started_at: String,
+    finished_at: Option<String>,
+    result: Option<Box<RawValue>>,
+    error: Option<String>,
+}
+
+impl ShownOp {
+    pub(crate) fn of(op: &Op) -> Self {
+        Self {
+            op_key: op.key.to_string(),
+            job_id: op.job.to_string(),
+            kind: op.kind.clone(),
+            state: op.state.as_str(),
+            class: op.class.as_str(),
+            epoch: op.epoch,
+            tries: op.tries,
+            started_at: op.started_at.to_string(),
+            finished_at: op.finished_at.map(|at| at.to_string()),
+            result: op.result.as_deref().and_then(raw),
+            error: op.error.as_deref().map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// Stored JSON text as it was received.
+pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.to_owned()).ok()
+}
+
+/// The moment, unless it never comes.
+fn ever(at: Time) -> Option<Time> {
+    (at.as_ms() < i64::MAX).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hapax_core::Tenant;
+    use hapax_core::job::NewJob;
+
+    #[test]
+    fn a_payload_reads_as_it_was_written_and_a_job_that_waits_is_due_at_no_time() {
+        let payload = "{ \"n\": 12345678901234567890123, \"f\": 1.0 }";
+        let new = NewJob::download("w", "a", "https://example.org/").unwrap();
+        let mut job = new
+            .with_payload(payload)
+            .unwrap()
+            .at(Tenant::DEFAULT, 1, Time::from_ms(0));
+        job.available_at = Time::from_ms(i64::MAX);
+        let shown = serde_json::to_string(&ShownJob::of(&job)).unwrap();
+        assert!(shown.contains(&format!("\"payload\":{payload}")), "{shown}");
+        assert!(shown.contains("\"available_at\":null"), "{shown}");
+    }
+}

@@ -1,0 +1,315 @@
+//! The operations of jobs: begin, record, end doubt, show. What an act does is the queue's business.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::{Extension, Json as Answer};
+use hapax_core::job::{
+    Begun, Class, Deed, Done, Fence, Job, JobId, On, Op, OpKey, Resolution, State as Reached,
+    op_key,
+};
+use hapax_core::{Action, Note, Tenant};
+use hapax_store::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::App;
+use super::jobs::shown::{ShownOp, raw};
+use super::jobs::words::{Owner, Why, Word, fence, given, yes};
+use super::jobs::{act, path_parameter};
+use super::payload::invalid;
+use crate::auth::Caller;
+use crate::body::{Json, Roomy};
+use crate::problem::{self, Refusal};
+
+/// The `{op_key}` of a path. What is not a key answers like a key that does not exist.
+pub(super) struct Key(OpKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for Key {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = path_parameter(parts, state, "op_key").await?;
+        OpKey::new(&text)
+            .map(Self)
+            .map_err(|_| problem::not_found().into())
+    }
+}
+
+/// What is about to be done under a job.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BeginBody {
+    job_id: Word<JobId>,
+    kind: String,
+    op_key: Option<Word<OpKey>>,
+    context: Option<Box<RawValue>>,
+    owner: Option<Word<Owner>>,
+    epoch: Option<i64>,
+    class: Option<Word<Class>>,
+    token: Option<String>,
+}
+
+impl BeginBody {
+    /// The key that is given, or made from the context; both only where they agree.
+    fn key(&self) -> Result<OpKey, Refusal> {
+        Op::check_kind(&self.kind).map_err(|why| invalid("kind", why.to_string()))?;
+        let (given, context) = (self.op_key.as_ref(), self.context.as_deref());
+        if let (Some(Word(key)), None) = (given, context) {
+            return Ok(key.clone());
+        }
+        let made = op_key(&self.kind, &self.job_id.0, context.map(RawValue::get))
+            .map_err(|why| invalid("context", why.to_string()))?;
+        match given {
+            Some(Word(key)) if *key != made => Err(invalid(
+                "op_key",
+                "is not the key of this context; give one of the two",
+            )
+            .into()),
+            Some(_) | None => Ok(made),
+        }
+    }
+
+    /// The runner's secret: given, so that a lost answer can be asked for again, or made here.
+    fn token(&self) -> Result<Arc<str>, Refusal> {
+        let Some(token) = &self.token else {
+            return Ok(uuid::Uuid::new_v4().simple().to_string().into());
+        };
+        Op::check_token(token).map_err(|why| invalid("token", why.to_string()))?;
+        Ok(token.as_str().into())
+    }
+}
+
+/// What the runner has to do.
+#[derive(Serialize)]
+pub(super) struct BegunAnswer {
+    action: &'static str,
+    op_key: String,
+    job_id: String,
+    kind: String,
+    tries: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// What an operation that waits waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asks: Option<Box<RawValue>>,
+}
+
+impl BegunAnswer {
+    fn of(begun: &Begun, op: &Op) -> Self {
+        let bare = Self {
+            action: "in_progress",
+            op_key: op.key.to_string(),
+            job_id: op.job.to_string(),
+            kind: op.kind.clone(),
+            tries: op.tries,
+            token: None,
+            result: None,
+            error: None,
+            asks: None,
+        };
+        match begun {
+            Begun::Execute(token) => Self {
+                action: "execute",
+                token: Some(token.to_string()),
+                ..bare
+            },
+            Begun::Replay(result) => Self {
+                action: "replay",
+                result: raw(result),
+                ..bare
+            },
+            Begun::InProgress => bare,
+            Begun::InDoubt => Self {
+                action: "in_doubt",
+                ..bare
+            },
+            Begun::Failed(error) => Self {
+                action: "failed",
+                error: Some(error.to_string()),
+                ..bare
+            },
+            Begun::Waiting(asks) => Self {
+                action: "waiting",
+                asks: raw(asks),
+                ..bare
+            },
+        }
+    }
+}
+
+/// Begins an operation, or says what became of it.
+pub(super) async fn begin(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Roomy(body): Roomy<BeginBody>,
+) -> Result<Answer<BegunAnswer>, Refusal> {
+    let deed = Deed::Begin {
+        key: body.key()?,
+        token: body.token()?,
+        kind: body.kind.into(),
+        // Nothing was said of it, so it may not be repeated unseen.
+        class: body.class.map_or(Class::AtMostOnce, |Word(class)| class),
+    };
+    let fence = fence(body.owner, body.epoch);
+    match act(&app, tenant, On::Job(body.job_id.0), fence, deed).await? {
+        Done::Begun(begun, op) => Ok(Answer(BegunAnswer::of(&begun, &op))),
+        // Nothing but beginning was asked.
+        Done::Job(_) | Done::Op(..) => Err(problem::internal().into()),
+    }
+}
+
+/// An operation, and the state of its job.
+#[derive(Serialize)]
+pub(super) struct Ended {
+    #[serde(flatten)]
+    op: ShownOp,
+    job_state: &'static str,
+}
+
+/// Does one thing to an operation; both as they are now.
+async fn act_on_op(
+    app: &App,
+    tenant: Tenant,
+    key: OpKey,
+    fence: Fence,
+    deed: Deed,
+) -> Result<(Op, Job), Refusal> {
+    match act(app, tenant, On::Op(key), fence, deed).await? {
+        Done::Op(op, job) => Ok((*op, *job)),
+        // Nothing but acts on an operation were asked.
+        Done::Job(_) | Done::Begun(..) => Err(problem::internal().into()),
+    }
+}
+
+fn ended((op, job): &(Op, Job)) -> Answer<Ended> {
+    Answer(Ended {
+        op: ShownOp::of(op),
+        job_state: job.state.as_str(),
+    })
+}
+
+/// What came of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CompleteBody {
+    token: String,
+    result: Box<RawValue>,
+    advance_to: Option<Word<Reached>>,
+}
+
+/// Records the result, and moves the job in the same transaction. Sent again it answers the same.
+pub(super) async fn complete(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Key(key): Key,
+    Roomy(body): Roomy<CompleteBody>,
+) -> Result<Answer<Ended>, Refusal> {
+    let deed = Deed::Complete {
+        token: body.token.into(),
+        result: body.result.get().into(),
+        advance_to: body.advance_to.map(|Word(state)| state),
+    };
+    let done = act_on_op(&app, tenant, key, Fence::none(), deed).await?;
+    Ok(ended(&done))
+}
+
+/// Why it failed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FailBody {
+    token: String,
+    error: Word<Why>,
+    #[serde(default = "yes")]
+    retryable: bool,
+}
+
+/// Records that it failed, for now or for good.
+pub(super) async fn fail(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Key(key): Key,
+    Json(body): Json<FailBody>,
+) -> Result<Answer<Ended>, Refusal> {
+    let Word(Why(error)) = body.error;
+    let deed = Deed::FailOp {
+        token: body.token.into(),
+        error,
+        retryable: body.retryable,
+    };
+    let done = act_on_op(&app, tenant, key, Fence::none(), deed).await?;
+    Ok(ended(&done))
+}
+
+/// How doubt ends: one of the first three. A worker that asked around says which lease it holds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResolveBody {
+    #[serde(default, deserialize_with = "given")]
+    result: Option<Box<RawValue>>,
+    retry: Option<bool>,
+    error: Option<Word<Why>>,
+    owner: Option<Word<Owner>>,
+    epoch: Option<i64>,
+}
+
+impl ResolveBody {
+    fn resolution(&mut self) -> Result<Resolution, Refusal> {
+        let wrong = || invalid("", "give one of result, retry: true and error").into();
+        match (self.result.take(), self.retry, self.error.take()) {
+            (Some(result), None | Some(false), None) => Ok(Resolution::Result(result.get().into())),
+            (None, Some(true), None) => Ok(Resolution::Retry),
+            (None, None | Some(false), Some(Word(Why(error)))) => Ok(Resolution::Error(error)),
+            (Some(_) | None, _, _) => Err(wrong()),
+        }
+    }
+}
+
+/// Ends the doubt about an operation, or its waiting. An owner may always; a writer as the holder of the job's lease.
+pub(super) async fn resolve(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Extension(role): Extension<Role>,
+    Extension(caller): Extension<Caller>,
+    Key(key): Key,
+    Roomy(mut body): Roomy<ResolveBody>,
+) -> Result<Answer<Ended>, Refusal> {
+    if !role.allows(Role::Owner) && (body.owner.is_none() || body.epoch.is_none()) {
+        return Err(problem::forbidden(Role::Owner.as_str()).into());
+    }
+    let resolution = body.resolution()?;
+    let said = match resolution {
+        Resolution::Result(_) => "result",
+        Resolution::Retry => "retry",
+        Resolution::Error(_) => "error",
+    };
+    let fence = fence(body.owner, body.epoch);
+    let done = act_on_op(&app, tenant, key, fence, Deed::Resolve(resolution)).await?;
+    let (op, job) = &done;
+    let note = Note::new(tenant, app.store.queue.time(), Action::OpResolved)
+        .by(&caller.to_string())
+        .saying([
+            ("op_key", op.key.as_str().into()),
+            ("job_id", job.id.as_str().into()),
+            ("kind", op.kind.as_str().into()),
+            ("by", said.into()),
+        ]);
+    app.store.note(vec![note]).await;
+    Ok(ended(&done))
+}
+
+/// One operation.
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Key(key): Key,
+) -> Result<Answer<ShownOp>, Refusal> {
+    let found = app.store.queue.op(tenant, key).await?;
+    let op = found.ok_or_else(problem::not_found)?;
+    Ok(Answer(ShownOp::of(&op)))
+}

@@ -1,0 +1,254 @@
+//! `hapax download`: plans the downloads of a manifest and runs them here, with progress. A rerun goes on where the
+//! last one stopped.
+
+mod bars;
+mod manifest;
+mod report;
+mod track;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use hapax::job::{Events, Identity, Worker};
+use hapax_core::Tenant;
+use hapax_core::job::queue::PLANS_MAX;
+use hapax_core::job::{Act, Deed, Done, Fence, Job, JobKind, On, Place, Planned, Queue, State};
+use hapax_effects::download::{Download, Downloaded, Folder};
+
+use super::serve::Signals;
+use crate::cli::Download as Args;
+use crate::config::Config;
+use crate::exit::{Failed, Usage};
+use crate::store::{self, Store};
+use crate::worker;
+use bars::Bars;
+use manifest::{Item, Manifest};
+use report::Report;
+use track::{End, Track};
+
+/// How long what is in flight may take after a signal.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long nothing may be heard before the database is asked whether another process did it.
+const QUIET: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(args: &Args) -> Result<()> {
+    let mut config = Config::load(&args.plain.store.flags())?;
+    config.download_private_addresses |= args.allow_private_addresses;
+    let manifest = Manifest::open(&args.manifest)?;
+    let mut signals = Signals::watch()?;
+    store::make_folder(&config.data)?;
+    let store = Store::open(&config).await?;
+    let downloader = worker::downloader(&config, args.out.clone()).await?;
+    let folder = downloader.folder().clone();
+    let place = folder.place().context("naming the folder")?;
+    let begun = Instant::now();
+
+    let track = Arc::new(Track::default());
+    let planner = Planner {
+        queue: Arc::clone(&store.queue),
+        folder,
+        place: place.clone(),
+        retry_failed: args.retry_failed,
+        track: Arc::clone(&track),
+    };
+    planner.plan(manifest).await?;
+    let bars = Bars::new(&track, args.plain.json);
+    let interrupted = if track.left() == 0 {
+        false
+    } else {
+        let (heard, shown) = (Arc::clone(&track), bars.clone());
+        let events = Events::to(move |event| {
+            heard.hear(event);
+            shown.hear(event);
+        });
+        let working = Worker::new(Arc::clone(&store.queue))
+            .handler(JobKind::DOWNLOAD, Download::new(downloader, events))
+            .place(place)
+            .concurrency(args.concurrency)
+            .ttl(Duration::from_millis(config.worker_lease_ms));
+        until_done(&working, store.queue.as_ref(), &track, &mut signals).await
+    };
+    bars.finish();
+    let report = Report::of(store.queue.as_ref(), &track, begun.elapsed(), interrupted).await?;
+    store.close().await;
+    report.print(args.plain.json)?;
+    if report.is_good() {
+        Ok(())
+    } else {
+        Err(Failed.into())
+    }
+}
+
+/// Works until every download of the manifest has ended, or a signal comes. Answers whether one came.
+async fn until_done(
+    working: &Worker,
+    queue: &dyn Queue,
+    track: &Track,
+    signals: &mut Signals,
+) -> bool {
+    let mut interrupted = false;
+    let stop = async {
+        tokio::select! {
+            () = watch(queue, track) => {}
+            _ = signals.next() => interrupted = true,
+        }
+    };
+    working.run(stop, GRACE).await;
+    interrupted
+}
+
+/// Ends when every download of the manifest has. What another process did is not heard of, so when it is quiet the
+/// database is asked.
+async fn watch(queue: &dyn Queue, track: &Track) {
+    while track.left() > 0 {
+        if tokio::time::timeout(QUIET, track.changed()).await.is_ok() {
+            continue;
+        }
+        for id in track.some_left() {
+            match queue.job(Tenant::DEFAULT, id.clone()).await {
+                Ok(Some((job, _))) if job.state.is_terminal() => track.end(&id, End::of(job.state)),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "the database could not be asked");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Plans what the manifest names, and looks at what is there already.
+struct Planner {
+    queue: Arc<dyn Queue>,
+    folder: Folder,
+    place: Place,
+    retry_failed: bool,
+    track: Arc<Track>,
+}
+
+impl Planner {
+    async fn plan(&self, manifest: Manifest) -> Result<()> {
+        let mut batch: Vec<Item> = Vec::new();
+        for line in manifest {
+            match line? {
+                Ok(item) => batch.push(item),
+                Err(bad) => self.track.refuse(bad),
+            }
+            if batch.len() == PLANS_MAX {
+                self.plan_batch(std::mem::take(&mut batch)).await?;
+            }
+        }
+        self.plan_batch(batch).await
+    }
+
+    async fn plan_batch(&self, items: Vec<Item>) -> Result<()> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let jobs = items
+            .into_iter()
+            .map(|item| item.job.in_place(self.place.clone()));
+        let planned = self.queue.plan(Tenant::DEFAULT, jobs.collect()).await?;
+        let mut acts = Vec::new();
+        for Planned { job, planned } in planned {
+            if planned {
+                self.track.add(&job.id, None);
+                continue;
+            }
+            match self.look(&job)? {
+                Look::Ended(end) => self.track.add(&job.id, Some(end)),
+                Look::Open(deed) => {
+                    self.track.add(&job.id, None);
+                    acts.extend(deed.map(|(fence, deed)| Act {
+                        on: On::Job(job.id.clone()),
+                        fence,
+                        deed,
+                    }));
+                }
+            }
+        }
+        for (act, done) in acts
+            .clone()
+            .into_iter()
+            .zip(self.queue.apply(Tenant::DEFAULT, acts).await?)
+        {
+            if let (Err(refusal), On::Job(id)) = (done.map(|_: Done| ()), act.on) {
+                // Somebody was quicker: whoever holds it brings it to its end, and that is watched.
+                tracing::debug!(%refusal, job = %id, "a job was left as it is");
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be done about a job that was planned before.
+    fn look(&self, job: &Job) -> Result<Look> {
+        let redo = || {
+            Some((
+                Fence::none(),
+                Deed::Redo {
+                    place: self.place.clone(),
+                },
+            ))
+        };
+        if job.place != self.place && job.is_held(self.queue.time()) {
+            let place = job.place.as_str().trim_start_matches("dir:");
+            let owner = job.lease.as_ref().map_or("nobody", |hold| &hold.owner);
+            return Err(Usage::error(format!(
+                "{} is being downloaded to {} by {owner}; wait for it, or use another --data",
+                job.canonical_url,
+                if place.is_empty() {
+                    "the server's folder"
+                } else {
+                    place
+                },
+            )));
+        }
+        Ok(match job.state {
+            _ if job.place != self.place => Look::Open(redo()),
+            State::Dead if self.retry_failed => Look::Open(Some((Fence::none(), Deed::Retry))),
+            State::Dead => Look::Ended(End::Failed),
+            State::Indexed | State::Deduped | State::SkippedDuplicate => {
+                if self.is_there(job) {
+                    Look::Ended(End::Already)
+                } else {
+                    Look::Open(redo())
+                }
+            }
+            State::Planned
+            | State::Leased
+            | State::HeadDone
+            | State::ResumeOk
+            | State::Streaming
+            | State::Finalized
+            | State::Failed => Look::Open(job.lease.as_ref().and_then(|hold| {
+                let give_back = (Fence::of(&hold.owner, job.epoch), Deed::Release);
+                Identity::is_dead(&hold.owner).then_some(give_back)
+            })),
+        })
+    }
+
+    /// Whether what the job made is on disk, as far as its size tells.
+    fn is_there(&self, job: &Job) -> bool {
+        let Some(made) = job
+            .result
+            .as_deref()
+            .and_then(|text| serde_json::from_str::<Downloaded>(text).ok())
+        else {
+            return false;
+        };
+        let has_size = |path: &str| {
+            let found = std::fs::symlink_metadata(self.folder.path().join(path));
+            found.is_ok_and(|found| found.is_file() && found.len() == made.size)
+        };
+        has_size(&made.object) && has_size(&made.file)
+    }
+}
+
+/// What a job that was planned before needs.
+enum Look {
+    /// Nothing.
+    Ended(End),
+    /// To be run, after this if anything.
+    Open(Option<(Fence, Deed)>),
+}

@@ -1,0 +1,222 @@
+//! Which downloads of the manifest have ended, and how. Small: a manifest may have millions of lines.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hapax::job::Event;
+use hapax_core::job::{JobId, State};
+use tokio::sync::Notify;
+
+use super::manifest::Bad;
+
+/// How many are looked up in one go.
+const SOME: usize = 200;
+/// How many bad lines are told one by one.
+const BAD_MAX: usize = 1000;
+
+/// How a download ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Downloaded,
+    Deduped,
+    Skipped,
+    /// It was there before this run.
+    Already,
+    Failed,
+}
+
+impl End {
+    /// What a terminal state says.
+    pub(super) fn of(state: State) -> Self {
+        match state {
+            State::Deduped => End::Deduped,
+            State::SkippedDuplicate => End::Skipped,
+            State::Indexed => End::Downloaded,
+            State::Dead
+            | State::Planned
+            | State::Leased
+            | State::HeadDone
+            | State::ResumeOk
+            | State::Streaming
+            | State::Finalized
+            | State::Failed => End::Failed,
+        }
+    }
+}
+
+/// What is known of the manifest's downloads.
+#[derive(Default)]
+pub(super) struct Track {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    items: HashMap<JobId, Option<End>>,
+    left: usize,
+    bad: Vec<Bad>,
+    bad_count: u64,
+    /// The bytes that came in this run.
+    bytes: u64,
+    /// How far each running download is; gone when it ends.
+    at: HashMap<JobId, u64>,
+}
+
+impl Track {
+    /// A download of the manifest, and how it ended if it has. The same one twice counts once.
+    pub(super) fn add(&self, id: &JobId, end: Option<End>) {
+        let mut inner = self.inner();
+        if inner.items.insert(id.clone(), end).is_none() && end.is_none() {
+            inner.left += 1;
+        }
+    }
+
+    /// A line that names no download.
+    pub(super) fn refuse(&self, bad: Bad) {
+        let mut inner = self.inner();
+        inner.bad_count += 1;
+        if inner.bad.len() < BAD_MAX {
+            inner.bad.push(bad);
+        }
+    }
+
+    /// A download ended.
+    pub(super) fn end(&self, id: &JobId, end: End) {
+        let mut inner = self.inner();
+        inner.at.remove(id);
+        if let Some(item @ None) = inner.items.get_mut(id) {
+            *item = Some(end);
+            inner.left -= 1;
+        }
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    /// What the runner tells.
+    pub(super) fn hear(&self, event: &Event) {
+        match event {
+            Event::Progress { job, done, .. } => {
+                let mut inner = self.inner();
+                // What was there before this run began with it was not fetched now.
+                let before = inner.at.insert(job.clone(), *done).unwrap_or(*done);
+                inner.bytes += done.saturating_sub(before);
+                drop(inner);
+                self.changed.notify_one();
+            }
+            Event::Ended { job, state } if state.is_terminal() => self.end(job, End::of(*state)),
+            Event::Ended { job, .. } => {
+                self.inner().at.remove(job);
+                self.changed.notify_one();
+            }
+            _ => {}
+        }
+    }
+
+    /// How many have not ended.
+    pub(super) fn left(&self) -> usize {
+        self.inner().left
+    }
+
+    /// How many there are.
+    pub(super) fn total(&self) -> usize {
+        self.inner().items.len()
+    }
+
+    /// The bytes that came in this run.
+    pub(super) fn bytes(&self) -> u64 {
+        self.inner().bytes
+    }
+
+    /// Some of those that have not ended.
+    pub(super) fn some_left(&self) -> Vec<JobId> {
+        let inner = self.inner();
+        let left = inner.items.iter().filter(|(_, end)| end.is_none());
+        left.map(|(id, _)| id.clone()).take(SOME).collect()
+    }
+
+    /// The ids of those that ended so, or have not ended.
+    pub(super) fn ids(&self, end: Option<End>) -> Vec<JobId> {
+        let inner = self.inner();
+        let mut ids: Vec<JobId> = inner
+            .items
+            .iter()
+            .filter(|(_, has)| **has == end)
+            .map(|(id, _)| id.clone())
+            .collect();
+        ids.sort();
+        ids
+    }
+
+    /// How many ended so.
+    pub(super) fn count(&self, end: End) -> u64 {
+        self.inner()
+            .items
+            .values()
+            .filter(|has| **has == Some(end))
+            .count() as u64
+    }
+
+    /// The bad lines, and how many there were.
+    pub(super) fn bad(&self) -> (Vec<(u64, String)>, u64) {
+        let inner = self.inner();
+        (
+            inner
+                .bad
+                .iter()
+                .map(|bad| (bad.line, bad.why.clone()))
+                .collect(),
+            inner.bad_count,
+        )
+    }
+
+    /// Ends at the next change.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_fetched_before_this_run_does_not_count_as_fetched_now() {
+        let track = Track::default();
+        let job = JobId::new("j").unwrap();
+        track.add(&job, None);
+        for done in [500, 700, 900] {
+            let (job, node) = (job.clone(), "STREAM".into());
+            track.hear(&Event::Progress {
+                job,
+                node,
+                done,
+                total: None,
+                unit: "bytes".into(),
+            });
+        }
+        assert_eq!(track.bytes(), 400);
+    }
+
+    #[test]
+    fn a_download_ends_once() {
+        let track = Track::default();
+        let job = JobId::new("j").unwrap();
+        track.add(&job, None);
+        track.add(&job, None);
+        track.end(&job, End::Downloaded);
+        track.end(&job, End::Failed);
+        assert_eq!(
+            (
+                track.left(),
+                track.count(End::Downloaded),
+                track.count(End::Failed)
+            ),
+            (0, 1, 0)
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! `hapax worker`: leases jobs and runs them until it is told to stop.
+
+use anyhow::Result;
+
+use super::serve::Signals;
+use crate::cli::Worker;
+use crate::config::{self, Config};
+use crate::store::{self, Database, Store};
+use crate::{log, metrics, out, worker};
+
+pub(super) async fn run(args: &Worker) -> Result<()> {
+    let config = Config::load(&args.store.flags())?;
+    let kinds = worker::kinds(&args.kinds)?;
+    log::start(&config)?;
+    for name in config::unknown_variables()? {
+        tracing::warn!(
+            name,
+            "this variable begins with HAPAX_ but means nothing here; is it misspelt?"
+        );
+    }
+    let mut signals = Signals::watch()?;
+    // Nobody reads them here, but recording must have somewhere to go that stays small.
+    let recorded = metrics::install()?;
+    store::make_folder(&config.data)?;
+    let store = Store::open(&config).await?;
+    let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
+    let named: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+    let working = worker::worker(&config, &store, kinds, concurrency);
+    out::line(&format!(
+        "working on {}: {}, {concurrency} at a time",
+        Database::of(&config)?,
+        named.join(", ")
+    ))?;
+    let upkeep = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            recorded.run_upkeep();
+        }
+    });
+    let stop = async {
+        let name = signals.next().await;
+        tracing::info!(
+            signal = name,
+            "stopping; jobs that do not end in time are given back"
+        );
+    };
+    worker::run(working, store.clone(), stop, config.shutdown()).await;
+    upkeep.abort();
+    store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}

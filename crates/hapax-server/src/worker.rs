@@ -1,0 +1,162 @@
+//! The worker of this process: which kinds it knows, and what runs them.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hapax::job::{Events, Handler, Handling, Held, Worker, take_back_dead};
+use hapax_core::job::JobKind;
+use hapax_core::{Error, Tenant};
+use hapax_effects::download::{Download, Downloader, Folder, Guard, Limits};
+use tokio::sync::OnceCell;
+
+use crate::config::Config;
+use crate::exit::Usage;
+use crate::store::Store;
+
+/// The kinds that this program can run.
+const KNOWN: [JobKind; 1] = [JobKind::DOWNLOAD];
+
+/// The kinds that `names` asks for; all if it names none.
+///
+/// # Errors
+/// [`Usage`] for a kind that this program cannot run.
+pub(crate) fn kinds(names: &[String]) -> Result<Vec<JobKind>> {
+    let known = |name: &String| {
+        let found = KNOWN.into_iter().find(|kind| kind.as_str() == name);
+        found.ok_or_else(|| {
+            let all: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
+            Usage::error(format!(
+                "{name:?} is not a kind that this program runs; it runs {}",
+                all.join(", ")
+            ))
+        })
+    };
+    if names.is_empty() {
+        Ok(KNOWN.to_vec())
+    } else {
+        names.iter().map(known).collect()
+    }
+}
+
+/// A worker of these kinds.
+pub(crate) fn worker(
+    config: &Config,
+    store: &Store,
+    kinds: Vec<JobKind>,
+    concurrency: usize,
+) -> Worker {
+    Worker::new(Arc::clone(&store.queue))
+        .handler(JobKind::DOWNLOAD, Downloads::new(config))
+        .kinds(kinds)
+        .concurrency(concurrency)
+        .ttl(Duration::from_millis(config.worker_lease_ms))
+}
+
+/// Runs `worker` until `stop`, after giving back what dead processes of this machine held.
+pub(crate) async fn run(
+    worker: Worker,
+    store: Store,
+    stop: impl Future<Output = ()>,
+    grace: Duration,
+) {
+    match take_back(&store).await {
+        Ok(0) => {}
+        Ok(taken) => tracing::info!(taken, "jobs of dead processes of this machine go on"),
+        Err(error) => {
+            tracing::warn!(%error, "jobs of dead processes wait until their leases run out");
+        }
+    }
+    worker.run(stop, grace).await;
+}
+
+/// Gives back what dead processes of this machine held. Answers how many jobs that were.
+async fn take_back(store: &Store) -> Result<usize, Error> {
+    let mut tenants: BTreeSet<Tenant> = BTreeSet::from([Tenant::DEFAULT]);
+    tenants.extend(
+        store
+            .tokens
+            .list_tokens()
+            .await?
+            .into_iter()
+            .map(|token| token.tenant),
+    );
+    let mut taken = 0;
+    for tenant in tenants {
+        taken += take_back_dead(&store.queue, tenant).await?;
+    }
+    Ok(taken)
+}
+
+/// Where downloads of the worker go.
+pub(crate) fn folder_path(config: &Config) -> PathBuf {
+    if config.download_folder.as_os_str().is_empty() {
+        config.data.join("downloads")
+    } else {
+        config.download_folder.clone()
+    }
+}
+
+/// A downloader into the folder at `path`, with the configured limits.
+///
+/// # Errors
+/// When the folder cannot be made, or there is no HTTP client.
+pub(crate) async fn downloader(config: &Config, path: PathBuf) -> Result<Downloader> {
+    let shown = path.display().to_string();
+    let folder = tokio::task::spawn_blocking(move || Folder::open(&path)).await?;
+    let folder = folder.with_context(|| format!("opening the folder {shown}"))?;
+    let guard = if config.download_private_addresses {
+        Guard::allow_private_addresses()
+    } else {
+        Guard::public_only()
+    };
+    let limits = Limits {
+        size_bytes_max: config.download_bytes_max,
+        per_host_max: config.download_per_host,
+        ..Limits::default()
+    };
+    Ok(Downloader::new(folder, guard, limits)?)
+}
+
+/// Runs downloads. Its folder is made with the first of them: a server that downloads nothing leaves none behind.
+struct Downloads {
+    config: Config,
+    made: OnceCell<Download>,
+}
+
+impl Downloads {
+    fn new(config: &Config) -> Self {
+        Self {
+            config: config.clone(),
+            made: OnceCell::new(),
+        }
+    }
+
+    async fn download(&self) -> Result<&Download> {
+        let make = || async {
+            let downloader = downloader(&self.config, folder_path(&self.config)).await?;
+            Ok(Download::new(downloader, Events::none()))
+        };
+        self.made.get_or_try_init(make).await
+    }
+}
+
+impl Handler for Downloads {
+    fn run(&self, held: Held) -> Handling<'_> {
+        Box::pin(async move {
+            match self.download().await {
+                Ok(download) => download.run(held).await,
+                Err(error) => {
+                    let why = format!("{error:#}");
+                    tracing::error!(error = why, "nothing can be downloaded");
+                    if let Err(lost) = held.fail(&why, true, None).await {
+                        tracing::warn!(%lost, "the end of a job was not recorded");
+                    }
+                }
+            }
+        })
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! A job is planned once per key, leased by one worker at a time, and moved along a graph of states. What a
 //! worker does to the world under a job is an operation, and its result is recorded once. Stores decide
-//! nothing: [`take`] says what a lease does to a job and [`judge`] says what every other act does.
+//! nothing: [`take`] says what a lease does to a job and [`judge()`] says what every other act does.
 //!
 //! ```
 //! use hapax_core::job::{Act, Deed, Fence, Job, Knock, NewJob, On, Refusal, State, Taken, judge, take};

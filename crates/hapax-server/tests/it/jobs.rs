@@ -1,6 +1,7 @@
 //! Jobs and operations over HTTP and by command, as a worker, a reader and an operator use them.
 
 mod commands;
+mod killed;
 mod leasing;
 mod many;
 mod ops;

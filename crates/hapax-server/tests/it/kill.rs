@@ -139,7 +139,7 @@ impl Target {
 }
 
 /// The answer, if all of it came.
-fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Option<Answer> {
+pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Option<Answer> {
     stream
         .set_read_timeout(Some(Duration::from_secs(30)))
         .ok()?;

@@ -25,6 +25,8 @@ const DRY_PAGE: usize = 100_000;
 pub struct Options {
     /// Change nothing, only count.
     pub dry_run: bool,
+    /// Leave the results alone if there is no object at all: a disk that is not mounted looks like that.
+    pub careful: bool,
     /// How old a part must be before it is removed.
     pub part_age: Duration,
     /// How old an object must be before it counts as an orphan.
@@ -37,6 +39,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             dry_run: false,
+            careful: false,
             part_age: Duration::from_secs(3600),
             orphan_age: Duration::from_secs(3600),
             place: Place::default(),

@@ -90,7 +90,15 @@ pub fn judge(seen: Knock<'_>, act: &Act) -> Result<Change, Refusal> {
         } => {
             holds(job, fence, now)?;
             if matches!(job.state, State::Failed | State::Dead) && fence.epoch.is_some() {
-                return Ok(of_job(job, None)); // The answer got lost, and it is told again.
+                // The answer got lost, and it is told again. That no try can help may be news.
+                let is_news = !*retryable && job.state == State::Failed;
+                let given_up = is_news.then(|| Job {
+                    state: State::Dead,
+                    error: error.as_ref().map(cut).or_else(|| job.error.clone()),
+                    updated_at: now,
+                    ..job.clone()
+                });
+                return Ok(of_job(job, given_up));
             }
             let failed = fail(job, error.as_ref(), *retryable, *after, now)?;
             Ok(of_job(job, Some(failed)))
@@ -117,12 +125,18 @@ pub fn judge(seen: Knock<'_>, act: &Act) -> Result<Change, Refusal> {
             token,
             result,
             advance_to,
-        } => ops::complete(job, named()?, token, result, *advance_to, now),
+        } => {
+            is_current(job, fence)?;
+            ops::complete(job, named()?, token, result, *advance_to, now)
+        }
         Deed::FailOp {
             token,
             error,
             retryable,
-        } => ops::fail(job, named()?, token, error, *retryable, now),
+        } => {
+            is_current(job, fence)?;
+            ops::fail(job, named()?, token, error, *retryable, now)
+        }
         Deed::Wait { token, asks } => ops::wait(job, named()?, token, asks, now),
         Deed::Resolve(resolution) => ops::resolve(job, named()?, fence, resolution, now),
         Deed::Doubt => Ok(ops::doubt(job, named()?, now)),
@@ -136,6 +150,16 @@ fn holds(job: &Job, fence: &Fence, now: Time) -> Result<(), Refusal> {
         None => !job.is_held(now),
     };
     if is_theirs { Ok(()) } else { Err(lost(job)) }
+}
+
+/// Whether a fence, as far as it was sent along with a token, is that of the last lease.
+fn is_current(job: &Job, fence: &Fence) -> Result<(), Refusal> {
+    let is_same = fence.epoch.is_none_or(|epoch| epoch == job.epoch);
+    if is_same && is_owner(job, fence) {
+        Ok(())
+    } else {
+        Err(lost(job))
+    }
 }
 
 fn is_owner(job: &Job, fence: &Fence) -> bool {
@@ -155,16 +179,25 @@ fn lost(job: &Job) -> Refusal {
 }
 
 fn renew(job: &Job, fence: &Fence, ttl: Duration, now: Time) -> Result<Change, Refusal> {
-    let Some(held) = &job.lease else {
-        return Err(lost(job));
+    let owner = match (&job.lease, &fence.owner) {
+        (Some(held), _) => held.owner.clone(),
+        (None, Some(owner)) if has_lapsed(job) => owner.clone(),
+        (None, _) => return Err(lost(job)),
     };
     if fence.epoch != Some(job.epoch) || !is_owner(job, fence) {
         return Err(lost(job));
     }
     let mut next = job.clone();
     next.updated_at = now;
-    hold(&mut next, held.owner.clone(), ttl, now);
+    hold(&mut next, owner, ttl, now);
     Ok(of_job(job, Some(next)))
+}
+
+/// Whether the reconciler ended its last lease and nobody has had it since: it was due before that. What was released
+/// is due from then on, so this tells them apart.
+fn has_lapsed(job: &Job) -> bool {
+    let is_open = !job.state.is_terminal() && !matches!(job.state, State::Planned | State::Failed);
+    is_open && job.lease.is_none() && job.available_at < job.updated_at
 }
 
 fn release(job: &Job, fence: &Fence, now: Time) -> Result<Change, Refusal> {
@@ -211,7 +244,12 @@ fn advance(
         bounded(result)?;
     }
     if is_there {
-        return Ok(None);
+        let kept = result.filter(|_| job.result.is_none());
+        return Ok(kept.map(|result| Job {
+            result: Some(result.clone()),
+            updated_at: now,
+            ..job.clone()
+        }));
     }
     if to == State::Failed {
         return fail(job, None, true, None, now).map(Some);
@@ -248,7 +286,10 @@ fn fail(
     }
     let mut next = job.clone();
     next.updated_at = now;
-    next.failures = next.failures.saturating_add(1);
+    // The reconciler counted a lease that ran out already.
+    if !has_lapsed(job) {
+        next.failures = next.failures.saturating_add(1);
+    }
     next.error = error.map(cut);
     if !retryable || next.failures >= next.max_attempts {
         next.state = State::Dead;
@@ -271,9 +312,8 @@ fn expire(job: &Job, fence: &Fence, now: Time) -> Option<Job> {
     next.failures = next.failures.saturating_add(1);
     if next.failures >= next.max_attempts {
         give_up(&mut next, RAN_OUT);
-    } else {
-        next.lease = None;
-        next.available_at = now;
+    } else if let Some(ended) = next.lease.take() {
+        next.available_at = Time::from_ms(ended.until.as_ms().min(now.as_ms() - 1));
     }
     Some(next)
 }

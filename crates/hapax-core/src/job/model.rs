@@ -206,6 +206,7 @@ impl Job {
 /// A job to be planned, checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewJob {
+    id: Option<JobId>,
     kind: JobKind,
     place: Place,
     work_id: String,
@@ -235,6 +236,7 @@ impl NewJob {
         filled("artifact_id", artifact_id, Self::ID_BYTES_MAX)?;
         filled("canonical_url", canonical_url, Self::URL_BYTES_MAX)?;
         Ok(Self {
+            id: None,
             kind,
             place: Place::default(),
             work_id: work_id.to_owned(),
@@ -274,6 +276,13 @@ impl NewJob {
         Ok(self)
     }
 
+    /// The same with an id of its own instead of its key. The same key must always come with the same id.
+    #[must_use]
+    pub fn with_id(mut self, id: JobId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
     /// The same, to be run in one place only.
     #[must_use]
     pub fn in_place(mut self, place: Place) -> Self {
@@ -309,7 +318,9 @@ impl NewJob {
         Job {
             tenant,
             seq,
-            id: JobId::new(&key).expect("a key is an id"),
+            id: self
+                .id
+                .unwrap_or_else(|| JobId::new(&key).expect("a key is an id")),
             key,
             kind: self.kind,
             place: self.place,

@@ -867,3 +867,80 @@ fn what_is_not_there_is_not_found() {
         assert_eq!(word(&answer), "not found");
     }
 }
+
+#[test]
+fn a_late_holder_renews_also_after_the_reconciler_and_pays_once() {
+    let lapsed = held(State::Streaming);
+    let expired = see(&lapsed, None, 200, &on_job(Fence::none(), Deed::Expire));
+    let expired = expired.unwrap().job.expect("its lease ran out");
+    assert_eq!((expired.failures, &expired.lease), (1, &None));
+
+    let renewed = see(
+        &expired,
+        None,
+        201,
+        &on_job(mine(), Deed::Renew { ttl: TTL }),
+    );
+    let renewed = renewed.unwrap().job.expect("nobody else has it");
+    assert!(renewed.is_held(at(202)));
+    let failed = see(&expired, None, 201, &on_job(mine(), fail(true)));
+    assert_eq!(failed.unwrap().job.unwrap().failures, 1, "counted once");
+
+    // The refusals: another epoch, a job that was given back, and one that somebody took.
+    let other = on_job(Fence::of("w", 0), Deed::Renew { ttl: TTL });
+    assert_eq!(word(&see(&expired, None, 201, &other)), "lost");
+    let released = see(&lapsed, None, 50, &on_job(mine(), Deed::Release));
+    let released = released.unwrap().job.unwrap();
+    let renew = on_job(mine(), Deed::Renew { ttl: TTL });
+    assert_eq!(word(&see(&released, None, 51, &renew)), "lost");
+    let Taken::Leased(taken) = take(&expired, "other", TTL, at(202)) else {
+        panic!("it is due");
+    };
+    assert_eq!(word(&see(&taken, None, 203, &renew)), "lost");
+}
+
+#[test]
+fn only_the_holder_or_a_person_ends_doubt() {
+    let doubted = op(OpState::InDoubt);
+    let resolve = |fence| Act {
+        fence,
+        ..on_op(Deed::Resolve(Resolution::Retry))
+    };
+    let (held, idle) = (held(State::Leased), idle(State::Leased));
+    assert!(see(&held, Some(&doubted), 1, &resolve(mine())).is_ok());
+    assert!(see(&idle, Some(&doubted), 1, &resolve(Fence::none())).is_ok());
+    for (job, fence) in [
+        (&held, Fence::of("forger", 1)),
+        (&idle, Fence::of("forger", 1)),
+        (&held, Fence::of("w", 0)),
+    ] {
+        assert_eq!(word(&see(job, Some(&doubted), 1, &resolve(fence))), "lost");
+    }
+}
+
+#[test]
+fn a_repeat_that_says_more_is_heard() {
+    let (leased, done) = (held(State::Leased), op(OpState::Done));
+    let again = on_op(complete("t", "1", Some(State::HeadDone)));
+    let moved = see(&leased, Some(&done), 1, &again).unwrap();
+    assert_eq!(moved.job.unwrap().state, State::HeadDone);
+    assert_eq!(moved.op, None, "its result stays as it is");
+    let written_otherwise = on_op(complete("t", " 1.0", None));
+    assert!(see(&leased, Some(&done), 1, &written_otherwise).is_ok());
+
+    let failed = Job {
+        state: State::Failed,
+        ..idle(State::Leased)
+    };
+    let given_up = see(&failed, None, 1, &on_job(mine(), fail(false))).unwrap();
+    assert_eq!(given_up.job.unwrap().state, State::Dead);
+
+    let with_result = Deed::Advance {
+        to: State::HeadDone,
+        allowed_from: None,
+        result: Some("7".into()),
+    };
+    let there = held(State::HeadDone);
+    let kept = see(&there, None, 1, &on_job(mine(), with_result)).unwrap();
+    assert_eq!(kept.job.unwrap().result.as_deref(), Some("7"));
+}

@@ -202,6 +202,7 @@ impl World {
                     .state
                     .followers(&before.kind)
                     .contains(&State::Failed)
+                    || before.state == State::Failed
                     || matches!(act.deed, Deed::Expire));
             prop_assert!(
                 along || given_up || (to_start && next.state == State::Planned),

@@ -13,6 +13,7 @@ use super::guard::{Blocked, Guard};
 use super::headers::{refusal, retry_after, text};
 use super::hosts::{Hosts, Turn};
 use super::limits::Limits;
+use crate::client::{install_provider, told};
 
 /// What asks. Cookies, proxies of the environment, caches: it has none.
 #[derive(Debug)]
@@ -160,31 +161,6 @@ pub(super) fn trouble(error: &reqwest::Error) -> Error {
         Code::Network
     };
     Error::retryable(code, told(error))
-}
-
-/// The causes of an error without the URL, which may hold a secret.
-fn told(error: &reqwest::Error) -> String {
-    let mut causes = Vec::new();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        causes.push(cause.to_string());
-        source = cause.source();
-    }
-    causes.dedup();
-    if causes.is_empty() {
-        "the request could not be sent".to_owned()
-    } else {
-        causes.join(": ")
-    }
-}
-
-/// reqwest is built without a crypto provider of its own: it takes the one of the process.
-fn install_provider() {
-    use rustls::crypto::{CryptoProvider, aws_lc_rs};
-    if CryptoProvider::get_default().is_none() {
-        // An error says that somebody else installed one just now: as good.
-        let _installed = aws_lc_rs::default_provider().install_default();
-    }
 }
 
 #[cfg(test)]

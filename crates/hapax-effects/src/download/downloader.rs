@@ -88,7 +88,7 @@ impl Downloader {
         Ok(found.filter(|found| found.length > 0 && found.version.if_range.is_some()))
     }
 
-    /// The size of the object with this hash, if it is there whole. Without a `size` to compare, its bytes are read.
+    /// The size of the object with this hash, if it is there and its bytes are what its name says.
     ///
     /// # Errors
     /// [`Code::Disk`] when the folder cannot be read.

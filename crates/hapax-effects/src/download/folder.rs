@@ -93,6 +93,14 @@ impl Folder {
         *self.staging == *STAGING && open_folder(&self.root, OBJECTS).is_ok()
     }
 
+    /// Whether not even a shelf for objects is there.
+    pub(crate) fn has_no_objects(&self) -> io::Result<bool> {
+        match self.peek(&[OBJECTS])? {
+            Some(objects) => Ok(names(&objects)?.next().is_none()),
+            None => Ok(true),
+        }
+    }
+
     /// The folder of parts.
     pub(crate) fn staging(&self) -> io::Result<OwnedFd> {
         self.enter(&[&self.staging])

@@ -531,7 +531,14 @@ pub(super) fn sweep(folder: &Folder, owner: &Owner) -> io::Result<()> {
 
 /// The job that a part in staging belongs to, if its note says so. Without a note nobody can continue it.
 pub(crate) fn job_of(staging: &OwnedFd, part: &str) -> io::Result<Option<String>> {
-    Ok(read_note(staging, part)?.map(|note| note.job))
+    // Without a note the name tells: JOB.EPOCH.part, or JOB.part as others name theirs.
+    let named = || {
+        let named = Owner::parse(part).map(|(job, _)| job);
+        named.or_else(|| part.strip_suffix(PART)).map(str::to_owned)
+    };
+    Ok(read_note(staging, part)?
+        .map(|note| note.job)
+        .or_else(named))
 }
 
 /// The part that a note in staging is about, if the file is a note.

@@ -33,7 +33,7 @@ pub struct Placed {
     pub object: String,
     /// Whether the same content was there before.
     pub deduped: bool,
-    /// Whether an object of the wrong size was there and is replaced.
+    /// Whether a damaged object was there and is replaced.
     #[serde(default)]
     pub healed: bool,
 }
@@ -48,7 +48,7 @@ pub(super) enum Outcome {
     PartBusy,
 }
 
-/// The size of the object with this hash, if it is there whole. Without a `size` to compare, its bytes are read.
+/// The size of the object with this hash, if it is there and its bytes are what its name says.
 pub(super) fn find(
     folder: &Folder,
     hash: &ContentHash,
@@ -60,14 +60,19 @@ pub(super) fn find(
     let Some(found) = seen(&shelf, hash.as_str())?.filter(|seen| seen.is_file) else {
         return Ok(None);
     };
-    let is_whole = match size {
-        Some(size) => size == found.size_bytes,
-        None => match open_file(&shelf, hash.as_str(), false)? {
-            Some(file) => ContentHash::of(&digest(file, found.size_bytes)?.finalize()) == *hash,
-            None => false,
-        },
-    };
+    if size.is_some_and(|size| size != found.size_bytes) {
+        return Ok(None);
+    }
+    let is_whole = has_content(&shelf, hash, found.size_bytes)?;
     Ok(is_whole.then_some(found.size_bytes))
+}
+
+/// Whether the object of this hash holds what its name says. All of it is read.
+fn has_content(shelf: &OwnedFd, hash: &ContentHash, size: u64) -> io::Result<bool> {
+    match open_file(shelf, hash.as_str(), false)? {
+        Some(file) => Ok(ContentHash::of(&digest(file, size)?.finalize()) == *hash),
+        None => Ok(false),
+    }
 }
 
 /// Puts a whole part in the place of its hash, durably. When the same content is there already the part stays, so
@@ -77,7 +82,8 @@ pub(super) fn place(folder: &Folder, owner: &Owner, streamed: &Streamed) -> io::
     let hash = &streamed.sha256;
     let shelf = folder.enter(&[OBJECTS, hash.shelf()])?;
     let there = seen(&shelf, hash.as_str())?;
-    let is_there = there.is_some_and(|seen| seen.is_file && seen.size_bytes == streamed.size);
+    let has_size = there.is_some_and(|seen| seen.is_file && seen.size_bytes == streamed.size);
+    let is_there = has_size && has_content(&shelf, hash, streamed.size)?;
     let mut is_busy = false;
     for part in part::whole(&staging, owner, hash, streamed.size)? {
         let Some(file) = open_file(&staging, &part.name, false)? else {
@@ -102,7 +108,7 @@ pub(super) fn place(folder: &Folder, owner: &Owner, streamed: &Streamed) -> io::
         file.sync_all()?;
         let (from, to) = ((&staging, part.name.as_str()), (&shelf, hash.as_str()));
         let outcome = if there.is_some() {
-            tracing::warn!(sha256 = %hash, "an object had the wrong size and is replaced");
+            tracing::warn!(sha256 = %hash, "an object was damaged and is replaced");
             rename(from, to)?;
             placed(streamed, false, true)
         } else {

@@ -15,7 +15,7 @@ use hapax::job::{
     drive,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::downloader::Downloader;
 use super::error::{Code, Error};
@@ -34,13 +34,6 @@ const STREAM: &str = "STREAM";
 const FINALIZE: &str = "FINALIZE";
 const INDEX: &str = "INDEX";
 const DEDUPE: &str = "DEDUPE";
-
-/// What a planner may say of a download beforehand, in the job's payload.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-struct Payload {
-    sha256: Option<ContentHash>,
-    size: Option<u64>,
-}
 
 /// What came of a download: the result of its job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -149,14 +142,20 @@ impl Course {
 }
 
 fn wanted(job: &Job) -> Result<Wanted, Error> {
-    let payload = match job.payload.as_deref() {
-        None | Some("null") => Payload::default(),
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| Error::fatal(Code::BadPayload, error.to_string()))?,
+    let text = job.payload.as_deref().unwrap_or("null");
+    let payload: Value = serde_json::from_str(text)
+        .map_err(|error| Error::fatal(Code::BadPayload, error.to_string()))?;
+    // A payload is the planner's own. Only a sha256 that is none would be a promise broken in silence.
+    let sha256 = match payload.get("sha256") {
+        None | Some(Value::Null) => None,
+        Some(stated) => {
+            let parsed = stated.as_str().and_then(ContentHash::parse);
+            Some(parsed.ok_or_else(|| Error::fatal(Code::BadPayload, "sha256 is not one"))?)
+        }
     };
     Ok(Wanted {
-        sha256: payload.sha256,
-        size: payload.size,
+        sha256,
+        size: payload.get("size").and_then(Value::as_u64),
         ..Wanted::at(&job.canonical_url)
     })
 }

@@ -265,7 +265,10 @@ impl Run<'_> {
     ) -> Result<Ended, Error> {
         let idle = self.asker.limits().idle_time;
         let total = sink.writer().part.version().length;
-        let mut left = end.map(|end| end.saturating_sub(sink.writer().part.length()));
+        let begun = sink.writer().part.length();
+        let mut left = end.map(|end| end.saturating_sub(begun));
+        // What was there before is told first, so that it does not count as fetched.
+        (self.progress)(begun, total);
         loop {
             let (gathered, ending) = gather(&mut answer, idle).await;
             if left.is_some_and(|left| gathered.len() as u64 > left) && sink.is_plain() {

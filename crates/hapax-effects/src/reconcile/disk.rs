@@ -30,6 +30,12 @@ pub(super) async fn reconcile(
     if !folder.is_furnished() {
         return Ok(()); // Somebody else's folder: it has parts, and nothing else of ours.
     }
+    let there = folder.clone();
+    if options.careful && off("looking at objects", move || there.has_no_objects()).await? {
+        let shown = folder.path().display();
+        tracing::error!(folder = %shown, "there are no objects at all: is the disk mounted? `hapax reconcile` heals it");
+        return Ok(());
+    }
     found.healed = results(queue, tenant, folder, options).await?;
     found.orphans = orphans(queue, tenant, folder, options).await?;
     Ok(())
@@ -161,11 +167,16 @@ async fn heal(
     let epoch = job.epoch;
     let wrong = off("comparing a result", move || {
         let object = there.find_object(&what.sha256)?;
-        let is_whole = object.is_some_and(|seen| seen.is_file && seen.size_bytes == what.size);
-        if !is_whole {
+        let Some(object) = object.filter(|seen| seen.is_file && seen.size_bytes == what.size)
+        else {
             return Ok(Some(Wrong::Content));
-        }
-        if there.find_file(&names.0, &names.1)?.is_some() {
+        };
+        // A link to the object, or a copy where links cannot be.
+        let is_it = |file: &Seen| {
+            file.is_file && (file.inode == object.inode || file.size_bytes == object.size_bytes)
+        };
+        let file = there.find_file(&names.0, &names.1)?;
+        if file.as_ref().is_some_and(is_it) {
             return Ok(None);
         }
         if !dry_run {

@@ -108,15 +108,17 @@ async fn the_same_content_from_elsewhere_is_a_duplicate_also_when_it_is_finalize
 
 #[tokio::test]
 async fn a_damaged_object_is_replaced_and_that_is_said() {
-    let (server, bench, body) = (Hostile::start().await, bench(), noise(5000));
-    let url = server.put("/a", Source::of(&body));
-    let streamed = stream(&bench, &url, &owner(1)).await;
-    let shelf = bench.place.path().join("objects").join(sha(&body).shelf());
-    std::fs::create_dir_all(&shelf).unwrap();
-    std::fs::write(shelf.join(sha(&body).as_str()), b"half of it").unwrap();
-    let placed = finalize(&bench, &url, &owner(1), &streamed).await.unwrap();
-    assert_eq!((placed.healed, placed.deduped), (true, false));
-    assert!(bench.read(&placed.object) == body);
+    for damaged in [b"half of it".to_vec(), vec![0; 5000]] {
+        let (server, bench, body) = (Hostile::start().await, bench(), noise(5000));
+        let url = server.put("/a", Source::of(&body));
+        let streamed = stream(&bench, &url, &owner(1)).await;
+        let shelf = bench.place.path().join("objects").join(sha(&body).shelf());
+        std::fs::create_dir_all(&shelf).unwrap();
+        std::fs::write(shelf.join(sha(&body).as_str()), damaged).unwrap();
+        let placed = finalize(&bench, &url, &owner(1), &streamed).await.unwrap();
+        assert_eq!((placed.healed, placed.deduped), (true, false));
+        assert!(bench.read(&placed.object) == body);
+    }
 }
 
 #[tokio::test]

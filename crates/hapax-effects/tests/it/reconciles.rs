@@ -129,7 +129,9 @@ async fn only_old_parts_that_no_job_can_continue_are_removed() {
             make_old(&bench.staging().join(format!("{name}.json")));
         }
     }
-    for stray in ["none-of-ours.txt", "gone.1.part.json", "bare.1.part"] {
+    let unnoted = [format!("{resumable}.part"), format!("{resumable}.7.part")];
+    let strays = ["none-of-ours.txt", "gone.1.part.json", "bare.1.part"];
+    for stray in strays.into_iter().chain(unnoted.iter().map(String::as_str)) {
         std::fs::write(bench.staging().join(stray), b"").unwrap();
         make_old(&bench.staging().join(stray));
     }
@@ -150,6 +152,8 @@ async fn only_old_parts_that_no_job_can_continue_are_removed() {
         "j%2Funknown.2.part".to_owned(),
         "j%2Funknown.2.part.json".to_owned(),
     ];
+    // Without a note, the name says whose it is.
+    kept.extend(unnoted);
     kept.sort();
     assert_eq!(left, kept);
 }
@@ -167,6 +171,50 @@ async fn a_name_that_is_gone_is_given_again() {
     check(&bench, &queue, expected).await;
     assert!(bench.read(&done.file) == body);
     assert_eq!(server.gets("/a").len(), 1, "nothing was fetched");
+}
+
+#[tokio::test]
+async fn what_is_in_the_place_of_a_name_is_replaced() {
+    let (server, bench, queue, body) = (Hostile::start().await, bench(), queue(), noise(1000));
+    let id = planned(&queue, "a-1", &server.put("/a", Source::of(&body))).await;
+    let done = downloaded(&bench, &queue, &id).await;
+    let file = bench.place.path().join(&done.file);
+    let expected = Reconciled {
+        healed: 1,
+        ..Reconciled::default()
+    };
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, b"another").unwrap();
+    check(&bench, &queue, expected).await;
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
+    check(&bench, &queue, expected).await;
+    assert!(bench.read(&done.file) == body);
+}
+
+#[tokio::test]
+async fn a_folder_without_any_object_is_left_alone_unless_it_is_asked_for() {
+    let (server, bench, queue) = (Hostile::start().await, bench(), queue());
+    let id = planned(&queue, "a-1", &server.put("/a", Source::of(&noise(10)))).await;
+    let done = downloaded(&bench, &queue, &id).await;
+    let objects = bench.place.path().join("objects");
+    std::fs::remove_dir_all(&objects).unwrap();
+    std::fs::create_dir(&objects).unwrap();
+    let careful = Options {
+        careful: true,
+        ..Options::default()
+    };
+    let found = reconcile(&queue, Tenant::DEFAULT, Some(&bench.folder), &careful).await;
+    assert_eq!(found.unwrap().healed, 0, "the disk may not be mounted");
+    assert!(!bench.place.path().join(&done.object).exists());
+    let asked = reconcile(
+        &queue,
+        Tenant::DEFAULT,
+        Some(&bench.folder),
+        &Options::default(),
+    )
+    .await;
+    assert_eq!(asked.unwrap().healed, 1);
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use super::super::act::{Begun, Change, Done, Fence, Refusal, Resolution};
 use super::super::graph::State;
 use super::super::model::Job;
 use super::super::op::{Class, Op, OpKey, OpState};
-use super::{ABANDONED_AFTER, NEVER, advance, bounded, cut, is_owner, lost};
+use super::{ABANDONED_AFTER, NEVER, advance, bounded, cut, lost};
+use crate::canonical::{Profile, canonical};
 use crate::time::Time;
 
 /// What the runner of an operation asks.
@@ -118,8 +119,19 @@ pub(super) fn complete(
 ) -> Result<Change, Refusal> {
     bounded(result)?;
     if op.state == OpState::Done && op.token == token {
-        if op.result.as_ref() == Some(result) {
-            return Ok(of_op(job, op, None, None)); // The answer got lost, and it is told again.
+        if op
+            .result
+            .as_deref()
+            .is_some_and(|told| is_same(told, result))
+        {
+            // The answer got lost, and it is told again. The step may be news.
+            let is_next = |to: &State| job.state.followers(&job.kind).contains(to);
+            let news = advance_to.filter(|to| op.epoch == job.epoch && is_next(to));
+            let moved = match news {
+                Some(to) => advance(job, to, None, to.is_terminal().then_some(result), now)?,
+                None => None,
+            };
+            return Ok(of_op(job, op, None, moved));
         }
         return Err(Refusal::KeyConflict {
             job: op.job.clone(),
@@ -144,7 +156,9 @@ pub(super) fn resolve(
     resolution: &Resolution,
     now: Time,
 ) -> Result<Change, Refusal> {
-    if fence.epoch.is_some_and(|epoch| epoch != job.epoch) || !is_owner(job, fence) {
+    let holds = |owner: &Arc<str>| job.lease.as_ref().is_some_and(|hold| hold.owner == *owner);
+    let is_holder = fence.owner.as_ref().is_none_or(holds);
+    if !is_holder || fence.epoch.is_some_and(|epoch| epoch != job.epoch) {
         return Err(lost(job));
     }
     let is_open = match op.state {
@@ -180,6 +194,12 @@ pub(super) fn resolve(
         ..job.clone()
     });
     Ok(of_op(job, op, Some(ended), woken))
+}
+
+/// Whether two results are the same JSON, however they are written.
+fn is_same(one: &str, other: &str) -> bool {
+    let form = |text: &str| canonical(text.as_bytes(), Profile::Hcj1).ok();
+    one == other || form(one).is_some_and(|one| form(other) == Some(one))
 }
 
 fn done(op: &Op, result: &Arc<str>, now: Time) -> Op {

@@ -44,6 +44,7 @@ pub mod overrule;
 pub mod policy;
 pub mod record;
 pub mod scope;
+pub mod snapshot;
 pub mod time;
 
 pub use claim::{Claim, Request};

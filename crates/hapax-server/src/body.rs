@@ -1,6 +1,7 @@
 //! A request body that gives up on a silent client, and the JSON extractor with our rules.
 //! Which types the JSON becomes is each route's business.
 
+use std::any::TypeId;
 use std::error::Error as StdError;
 use std::fmt;
 use std::pin::Pin;
@@ -18,6 +19,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
@@ -141,7 +143,7 @@ impl StdError for Silent {}
 /// A JSON body by the rules of the contract, as `T`.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+impl<T: DeserializeOwned + 'static> FromRequest<App> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
@@ -153,7 +155,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 /// Like [`Json`], where no body at all says the same as an empty document.
 pub(crate) struct Optional<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
+impl<T: DeserializeOwned + Default + 'static> FromRequest<App> for Optional<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
@@ -169,7 +171,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
 /// Like [`Json`], for a document that carries a payload: the payload itself may be as deep as any.
 pub(crate) struct Wrapped<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Wrapped<T> {
+impl<T: DeserializeOwned + 'static> FromRequest<App> for Wrapped<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
@@ -184,7 +186,7 @@ pub(crate) struct Roomy<T>(pub(crate) T);
 /// How much may stand around a payload.
 const AROUND_BYTES_MAX: usize = 64 << 10;
 
-impl<T: DeserializeOwned> FromRequest<App> for Roomy<T> {
+impl<T: DeserializeOwned + 'static> FromRequest<App> for Roomy<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
@@ -215,6 +217,30 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Batch<T> {
         });
         let parsed = read.await.map_err(|_| problem::internal())?;
         Ok(Self(parsed?))
+    }
+}
+
+/// A body that says it is JSON, as it was received. Whoever reads it applies the rules.
+pub(crate) struct Received(pub(crate) Bytes);
+
+impl FromRequest<App> for Received {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes = unchecked_bytes(request, app.config.body_bytes_max).await?;
+        Ok(Self(bytes))
+    }
+}
+
+/// Like [`Received`], for many documents in one.
+pub(crate) struct ReceivedBatch(pub(crate) Bytes);
+
+impl FromRequest<App> for ReceivedBatch {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes = unchecked_bytes(request, app.config.batch_body_bytes_max).await?;
+        Ok(Self(bytes))
     }
 }
 
@@ -299,7 +325,15 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Acceptable JSON as `T`, or the path to what does not fit.
-fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parsed<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, Problem> {
+    // A body with members is an object. An array would be read as one by the order of its items.
+    let is_taken_as_it_is = TypeId::of::<T>() == TypeId::of::<Box<RawValue>>();
+    if !is_taken_as_it_is && !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(problem::schema(&[(
+            String::new(),
+            "must be an object".to_owned(),
+        )]));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     // The strict check has bounded the depth already.
     serde_path_to_error::deserialize(&mut json).map_err(|error| {

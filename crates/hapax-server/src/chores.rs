@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use hapax_core::job::JobKind;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -43,29 +44,22 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
     chores
 }
 
-/// Starts the worker of this process. On `stop` it lets its jobs end for half of `shutdown_ms` and gives back the rest.
-///
-/// # Errors
-/// Never for the kinds that this program knows.
-pub(crate) fn work(
-    app: &App,
-    stop: &watch::Receiver<bool>,
-    chores: &mut JoinSet<()>,
-) -> anyhow::Result<()> {
-    let (config, store) = (&app.config, app.store.clone());
-    let working = worker::worker(
-        config,
-        &store,
-        worker::kinds(&[])?,
-        config.worker_concurrency,
-    );
-    let (mut stop, grace) = (stop.clone(), config.shutdown() / 2);
-    let stopped = async move {
-        // A sender that is gone means the same.
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
-    chores.spawn(worker::run(working, store, stopped, grace));
-    Ok(())
+/// Starts the workers of this process, one for downloads and one for receipts. On `stop` they let their jobs end for
+/// half of `shutdown_ms` and give back the rest.
+pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet<()>) {
+    let (config, store, desk) = (&app.config, &app.store, &app.desk);
+    let kinds = vec![JobKind::DOWNLOAD];
+    let downloads = worker::worker(config, store, desk, kinds, config.worker_concurrency);
+    let grace = config.shutdown() / 2;
+    for working in [downloads, worker::receipts(store, desk)] {
+        let mut stop = stop.clone();
+        let stopped = async move {
+            // A sender that is gone means the same.
+            let _ = stop.wait_for(|stop| *stop).await;
+        };
+        chores.spawn(worker::run(working, store.clone(), stopped, grace));
+    }
+    desk.open();
 }
 
 /// Cleans up after dead workers, soon after the start and then as often as configured.
@@ -125,6 +119,7 @@ async fn reconcile_once(app: App) {
     let asked = reconcile::Asked {
         tenant: None,
         dry_run: false,
+        careful: true,
         actor: "hapax serve",
     };
     let whole = async {

@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Jobs(Jobs),
     /// Clean up after dead workers: end their leases, and put what they were doing in doubt.
     Reconcile(Reconcile),
+    /// Give snapshots from before hashes their hash.
+    Backfill(Plain),
     /// Look after the keys that encrypt what is stored.
     #[command(subcommand)]
     Vault(Vault),

@@ -1,6 +1,7 @@
 //! How the server is told to run: flag, else `HAPAX_…` variable, else file, else default.
 //! It reads the config file and the environment, and opens nothing else.
 
+pub(crate) mod collections;
 pub(crate) mod jwt;
 pub(crate) mod proxy;
 mod routes;
@@ -52,10 +53,16 @@ pub(crate) struct Config {
     pub(crate) download_bytes_max: u64,
     pub(crate) download_per_host: usize,
     pub(crate) download_private_addresses: bool,
+    pub(crate) execute_actions: bool,
+    pub(crate) gateway_base_url: String,
+    pub(crate) gateway_timeout_seconds: u64,
+    pub(crate) intent_timezone: String,
     pub(crate) profile: Profile,
     pub(crate) strict_keys: bool,
     /// As written; [`Config::routes`] reads them.
     pub(crate) routes: Vec<Table>,
+    /// As written; [`Config::collections`] reads them.
+    pub(crate) collections: collections::Entries,
     pub(crate) proxy: proxy::Proxy,
 }
 
@@ -108,13 +115,25 @@ impl Default for Config {
             download_bytes_max: 10 << 30,
             download_per_host: 4,
             download_private_addresses: false,
+            execute_actions: false,
+            gateway_base_url: String::new(),
+            gateway_timeout_seconds: 15,
+            intent_timezone: "UTC".to_owned(),
             profile: Profile::Thorbis,
             strict_keys: false,
             routes: Vec::new(),
+            collections: collections::Entries::new(),
             proxy: proxy::Proxy::default(),
         }
     }
 }
+
+/// Keys whose variables are also read without `HAPAX_`.
+const OLDER: [&str; 3] = [
+    "execute_actions",
+    "gateway_base_url",
+    "gateway_timeout_seconds",
+];
 
 /// The flags that override everything else.
 #[derive(Clone, Debug, Default)]
@@ -152,12 +171,18 @@ impl Config {
             None => Table::new(),
         };
         for (key, default) in &Self::default().table()? {
-            if let Value::Table(defaults) = default {
+            if let ("proxy", Value::Table(defaults)) = (key.as_str(), default) {
                 proxy::layer(&mut table, defaults, &env)?;
                 continue;
             }
-            let name = variable(key);
-            if let Some(text) = env(&name)? {
+            let mut name = variable(key);
+            let mut found = env(&name)?;
+            // The older program's own names count too.
+            if found.is_none() && OLDER.contains(&key.as_str()) {
+                name = key.to_ascii_uppercase();
+                found = env(&name)?;
+            }
+            if let Some(text) = found {
                 let value = typed(default, &text)
                     .map_err(|why| Usage::error(format!("{name}={text:?} {why}")))?;
                 let mut alone = Table::new();
@@ -194,9 +219,11 @@ impl Config {
         at_least("request_timeout_ms", self.request_timeout_ms, 1)?;
         at_least("worker_concurrency", self.worker_concurrency as u64, 1)?;
         at_least("worker_lease_ms", self.worker_lease_ms, 1000)?;
+        at_least("gateway_timeout_seconds", self.gateway_timeout_seconds, 1)?;
         at_least("download_per_host", self.download_per_host as u64, 1)?;
         crate::otlp::check(&self.otlp_endpoint)?;
         self.proxy.check()?;
+        self.check_collections()?;
         self.routes(OnLost::Retry).map(drop)
     }
 
@@ -237,6 +264,20 @@ pub(crate) fn token() -> Result<Option<String>> {
         Some("") => Ok(None),
         Some(text) if !text.chars().any(char::is_control) => Ok(Some(text.to_owned())),
         Some(_) | None => Err(Usage::error("HAPAX_TOKEN holds what no header can carry")),
+    }
+}
+
+/// The token for the gateway that GATEWAY_BEARER_TOKEN sets, if it does. It is never part of a [`Config`].
+///
+/// # Errors
+/// [`Usage`] when it is not text.
+pub(crate) fn gateway_token() -> Result<Option<String>> {
+    match std::env::var("GATEWAY_BEARER_TOKEN") {
+        Ok(token) => Ok(Some(token).filter(|token| !token.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Usage::error("GATEWAY_BEARER_TOKEN is not UTF-8"))
+        }
     }
 }
 
@@ -327,7 +368,8 @@ mod tests {
         let lines: Vec<&str> = DEFAULTS.lines().collect();
         let keys = Config::default().table().unwrap();
         let of_proxy = keys["proxy"].as_table().unwrap().keys();
-        for key in keys.keys().filter(|key| *key != "proxy").chain(of_proxy) {
+        let plain = keys.iter().filter(|(_, value)| !value.is_table());
+        for key in plain.map(|(key, _)| key).chain(of_proxy) {
             let at = lines
                 .iter()
                 .position(|line| line.starts_with(&format!("{key} = ")))
@@ -376,6 +418,7 @@ mod tests {
             &[("HAPAX_METRICS_OPEN", "yes")],
             &[("HAPAX_DURABILITY", "none")],
             &[("HAPAX_BODY_BYTES_MAX", "-1")],
+            &[("HAPAX_COLLECTIONS", "orders")],
         ] {
             let why = Config::layered(&Flags::default(), env(pair))
                 .unwrap_err()

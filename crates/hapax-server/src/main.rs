@@ -1,6 +1,8 @@
 //! The program hapax: a server for idempotency keys, and the commands around it.
 //! It decides nothing about keys; `hapax-core` does.
 
+#[cfg(debug_assertions)]
+mod abort;
 mod api;
 mod auth;
 mod body;
@@ -13,6 +15,7 @@ mod exit;
 mod first_token;
 mod framing;
 mod greeting;
+mod intents;
 mod log;
 mod metrics;
 mod otlp;

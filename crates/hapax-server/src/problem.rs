@@ -116,6 +116,25 @@ pub(crate) fn schema(errors: &[(String, String)]) -> Problem {
     .with_detail("errors", list)
 }
 
+/// A document that was not taken in.
+pub(crate) fn intake(refusal: &hapax_intake::Refusal) -> Problem {
+    match refusal {
+        hapax_intake::Refusal::BadJson(reject) => bad_json(reject),
+        hapax_intake::Refusal::Schema(faults) => {
+            let faults: Vec<_> = faults
+                .iter()
+                .map(|fault| (fault.path.clone(), fault.message.clone()))
+                .collect();
+            schema(&faults)
+        }
+        hapax_intake::Refusal::UnsupportedVersion(_) => Problem::new(
+            StatusCode::BAD_REQUEST,
+            "unsupported_schema_version",
+            refusal.to_string(),
+        ),
+    }
+}
+
 /// A request head that two servers could read in two ways. It ends the connection.
 pub(crate) fn ambiguous_framing(why: &str) -> Response {
     let message = format!("{why}; say once, and clearly, how long the body is");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use hapax_core::job::Queue;
+use hapax_core::snapshot::Snapshots;
 use hapax_core::{Durability, Ledger, Note};
 use hapax_store::postgres::PgOptions;
 use hapax_store::sqlite::SqliteOptions;
@@ -16,11 +17,12 @@ use hapax_store::{PgLedger, SqliteLedger, Tokens};
 use crate::config::{self, Config};
 use crate::exit::Usage;
 
-/// An open store: its ledger, its jobs, its tokens and its tenants' keys.
+/// An open store: its ledger, its jobs, its snapshots, its tokens and its tenants' keys.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) snapshots: Arc<dyn Snapshots>,
     pub(crate) tokens: Arc<dyn Tokens>,
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
 }
@@ -74,10 +76,11 @@ impl Store {
         }
     }
 
-    fn from<L: Ledger + Queue + Tokens + TenantKeys>(ledger: L) -> Self {
+    fn from<L: Ledger + Queue + Snapshots + Tokens + TenantKeys>(ledger: L) -> Self {
         let ledger = Arc::new(ledger);
         Self {
-            queue: Arc::clone(&ledger) as Arc<dyn Queue>,
+            queue: doomed(Arc::clone(&ledger) as Arc<dyn Queue>),
+            snapshots: Arc::clone(&ledger) as Arc<dyn Snapshots>,
             tokens: Arc::clone(&ledger) as Arc<dyn Tokens>,
             tenant_keys: Arc::clone(&ledger) as Arc<dyn TenantKeys>,
             ledger,
@@ -91,6 +94,13 @@ fn said(note: &Note) -> String {
         "{} by {actor} of {}: {}",
         note.action, note.tenant, note.details
     )
+}
+
+/// The queue. In a debug build a test can have it kill the process.
+fn doomed(queue: Arc<dyn Queue>) -> Arc<dyn Queue> {
+    #[cfg(debug_assertions)]
+    let queue = crate::abort::on_cue(queue);
+    queue
 }
 
 /// Brings the tables up to date. Answers the names of the migrations that ran now.

@@ -15,42 +15,79 @@ use tokio::sync::OnceCell;
 
 use crate::config::Config;
 use crate::exit::Usage;
+use crate::intents::desk::Desk;
+use crate::intents::inbox;
+use crate::out;
 use crate::store::Store;
 
 /// The kinds that this program can run.
-const KNOWN: [JobKind; 1] = [JobKind::DOWNLOAD];
+fn known() -> [JobKind; 2] {
+    [JobKind::DOWNLOAD, inbox::kind()]
+}
+
+/// Kinds that this program will run, and does not yet.
+const PROMISED: [&str; 1] = ["enrich"];
 
 /// The kinds that `names` asks for; all if it names none.
 ///
 /// # Errors
-/// [`Usage`] for a kind that this program cannot run.
+/// [`Usage`] for a kind that this program cannot run, and if none is left.
 pub(crate) fn kinds(names: &[String]) -> Result<Vec<JobKind>> {
-    let known = |name: &String| {
-        let found = KNOWN.into_iter().find(|kind| kind.as_str() == name);
-        found.ok_or_else(|| {
-            let all: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
-            Usage::error(format!(
-                "{name:?} is not a kind that this program runs; it runs {}",
-                all.join(", ")
-            ))
-        })
-    };
     if names.is_empty() {
-        Ok(KNOWN.to_vec())
-    } else {
-        names.iter().map(known).collect()
+        return Ok(known().to_vec());
     }
+    let all = || known().map(|kind| kind.to_string()).join(", ");
+    let mut kinds = Vec::new();
+    for name in names {
+        match known().into_iter().find(|kind| kind.as_str() == name) {
+            Some(kind) => kinds.push(kind),
+            None if PROMISED.contains(&name.as_str()) => {
+                out::note(&format!(
+                    "{name} is not run by this version; it runs {}",
+                    all()
+                ));
+            }
+            None => {
+                return Err(Usage::error(format!(
+                    "{name:?} is not a kind that this program runs; it runs {}",
+                    all()
+                )));
+            }
+        }
+    }
+    if kinds.is_empty() {
+        return Err(Usage::error(format!(
+            "nothing is left to run; this version runs {}",
+            all()
+        )));
+    }
+    Ok(kinds)
+}
+
+/// How many receipts a server works on at a time: they mostly wait for the gateway.
+const RECEIPTS: usize = 32;
+/// How long a receipt stays with a worker that has fallen silent.
+const RECEIPT_LEASE: Duration = Duration::from_secs(30);
+
+/// A worker of receipts.
+pub(crate) fn receipts(store: &Store, desk: &Desk) -> Worker {
+    Worker::new(Arc::clone(&store.queue))
+        .handler(inbox::kind(), desk.clone())
+        .concurrency(RECEIPTS)
+        .ttl(RECEIPT_LEASE)
 }
 
 /// A worker of these kinds.
 pub(crate) fn worker(
     config: &Config,
     store: &Store,
+    desk: &Desk,
     kinds: Vec<JobKind>,
     concurrency: usize,
 ) -> Worker {
     Worker::new(Arc::clone(&store.queue))
         .handler(JobKind::DOWNLOAD, Downloads::new(config))
+        .handler(inbox::kind(), desk.clone())
         .kinds(kinds)
         .concurrency(concurrency)
         .ttl(Duration::from_millis(config.worker_lease_ms))

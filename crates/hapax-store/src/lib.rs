@@ -23,6 +23,8 @@ mod codec;
 mod migration;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod snapshot;
 
 pub use clock::Clock;
 pub use memory::MemoryLedger;

@@ -6,6 +6,7 @@ mod docs;
 mod echo;
 mod end;
 mod health;
+mod intents;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 mod operator;
@@ -14,6 +15,7 @@ mod payload;
 mod query;
 mod reconcile;
 mod shown;
+mod snapshots;
 mod stats;
 mod sweep;
 
@@ -27,11 +29,13 @@ use axum::routing::{MethodRouter, delete, get, post};
 use hapax::layer::{Route, Routes};
 use hapax::{Engine, IdempotencyLayer, Observer};
 use hapax_core::Space;
+use hapax_intake::snapshot::Collection;
 use hapax_store::Role;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::{Gate, authenticate, authorize};
 use crate::config::{Config, UsualRoute};
+use crate::intents::desk::Desk;
 use crate::problem::{self, Refusal};
 use crate::store::Store;
 use crate::trace::{self, trace};
@@ -46,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) routes: Routes,
     /// The route of a claim that no pattern matches.
     pub(crate) usual_route: UsualRoute,
+    /// Where intents are worked on.
+    pub(crate) desk: Desk,
     pub(crate) observer: Arc<Observer>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
@@ -76,7 +82,7 @@ pub(crate) fn health_routes(app: &App) -> Router {
 }
 
 /// All routes behind the gate. The order around a handler, from outside: trace, sign-in, role, handler.
-pub(crate) fn router(app: &App, gate: &Arc<Gate>) -> Router {
+pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>]) -> Router {
     let limits = trace::Limits {
         request_timeout: app.config.request_timeout(),
         access_log: app.config.access_log,
@@ -143,6 +149,8 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>) -> Router {
             post(end::release).route_layer(writer),
         )
         .merge(job_routes())
+        .merge(intent_routes())
+        .merge(snapshots::routes(collections))
         .fallback(async || Refusal::from(problem::not_found()))
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))
         .layer(from_fn_with_state(Arc::clone(gate), authenticate))
@@ -181,4 +189,25 @@ fn job_routes() -> Router<App> {
         .route("/v1/reconcile", post(reconcile::now))
         .route_layer(owner);
     reading.merge(working).merge(operating)
+}
+
+/// The routes of intents: everybody reads, a writer sends, answers and replays.
+fn intent_routes() -> Router<App> {
+    let viewer = from_fn_with_state(Role::Viewer, authorize);
+    let writer = from_fn_with_state(Role::Writer, authorize);
+    let reading = Router::new()
+        .route("/v1/intents/{id}", get(intents::show))
+        .route("/v1/receipts", get(intents::list::receipts))
+        .route("/v1/receipts/{id}", get(intents::receipt))
+        .route("/v1/clarifications", get(intents::list::clarifications))
+        .route_layer(viewer);
+    let writing = Router::new()
+        .route("/v1/intents", post(intents::send::send))
+        .route("/v1/receipts/{id}/replay", post(intents::replay))
+        .route(
+            "/v1/clarifications/{op_key}/answer",
+            post(intents::answer::answer),
+        )
+        .route_layer(writer);
+    reading.merge(writing)
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::App;
-use super::jobs::shown::{ShownOp, raw};
+use super::jobs::shown::{ShownOp, raw, why};
 use super::jobs::words::{Owner, Why, Word, fence, given, yes};
 use super::jobs::{act, path_parameter};
 use super::payload::invalid;
@@ -24,7 +24,7 @@ use crate::body::{Json, Roomy};
 use crate::problem::{self, Refusal};
 
 /// The `{op_key}` of a path. What is not a key answers like a key that does not exist.
-pub(super) struct Key(OpKey);
+pub(super) struct Key(pub(super) OpKey);
 
 impl<S: Send + Sync> FromRequestParts<S> for Key {
     type Rejection = Refusal;
@@ -94,7 +94,7 @@ pub(super) struct BegunAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<Box<RawValue>>,
     /// What an operation that waits waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     asks: Option<Box<RawValue>>,
@@ -131,7 +131,7 @@ impl BegunAnswer {
             },
             Begun::Failed(error) => Self {
                 action: "failed",
-                error: Some(error.to_string()),
+                error: why(error),
                 ..bare
             },
             Begun::Waiting(asks) => Self {
@@ -201,6 +201,8 @@ pub(super) struct CompleteBody {
     token: String,
     result: Box<RawValue>,
     advance_to: Option<Word<Reached>>,
+    owner: Option<Word<Owner>>,
+    epoch: Option<i64>,
 }
 
 /// Records the result, and moves the job in the same transaction. Sent again it answers the same.
@@ -215,7 +217,8 @@ pub(super) async fn complete(
         result: body.result.get().into(),
         advance_to: body.advance_to.map(|Word(state)| state),
     };
-    let done = act_on_op(&app, tenant, key, Fence::none(), deed).await?;
+    let fence = fence(body.owner, body.epoch);
+    let done = act_on_op(&app, tenant, key, fence, deed).await?;
     Ok(ended(&done))
 }
 
@@ -224,9 +227,11 @@ pub(super) async fn complete(
 #[serde(deny_unknown_fields)]
 pub(super) struct FailBody {
     token: String,
-    error: Word<Why>,
+    error: Why,
     #[serde(default = "yes")]
     retryable: bool,
+    owner: Option<Word<Owner>>,
+    epoch: Option<i64>,
 }
 
 /// Records that it failed, for now or for good.
@@ -236,13 +241,14 @@ pub(super) async fn fail(
     Key(key): Key,
     Json(body): Json<FailBody>,
 ) -> Result<Answer<Ended>, Refusal> {
-    let Word(Why(error)) = body.error;
+    let Why(error) = body.error;
     let deed = Deed::FailOp {
         token: body.token.into(),
         error,
         retryable: body.retryable,
     };
-    let done = act_on_op(&app, tenant, key, Fence::none(), deed).await?;
+    let fence = fence(body.owner, body.epoch);
+    let done = act_on_op(&app, tenant, key, fence, deed).await?;
     Ok(ended(&done))
 }
 
@@ -253,7 +259,7 @@ pub(super) struct ResolveBody {
     #[serde(default, deserialize_with = "given")]
     result: Option<Box<RawValue>>,
     retry: Option<bool>,
-    error: Option<Word<Why>>,
+    error: Option<Why>,
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
@@ -264,7 +270,7 @@ impl ResolveBody {
         match (self.result.take(), self.retry, self.error.take()) {
             (Some(result), None | Some(false), None) => Ok(Resolution::Result(result.get().into())),
             (None, Some(true), None) => Ok(Resolution::Retry),
-            (None, None | Some(false), Some(Word(Why(error)))) => Ok(Resolution::Error(error)),
+            (None, None | Some(false), Some(Why(error))) => Ok(Resolution::Error(error)),
             (Some(_) | None, _, _) => Err(wrong()),
         }
     }

@@ -29,6 +29,7 @@ pub(super) async fn now(
     let asked = Asked {
         tenant: Some(tenant),
         dry_run: body.dry_run,
+        careful: false,
         actor: &caller.to_string(),
     };
     let files = Files::of_worker(&app.config)?;

@@ -133,6 +133,11 @@ pub(super) async fn run(args: &Doctor) -> Result<()> {
 
 async fn checks(config: &Config) -> Result<Vec<Check>> {
     let mut checks = vec![variables()?, folder(&config.data), disk(&config.data).await];
+    // Their schemas may be in files, which only a server reads.
+    if let Err(why) = config.collections() {
+        let next = "correct it; docs/guides/snapshots.md shows a whole table";
+        checks.push(Check::fail("collections", why.to_string(), next));
+    }
     checks.extend(database(config).await);
     checks.push(port(&config.listen).await);
     Ok(checks)

@@ -14,12 +14,12 @@ use hapax::job::{Events, Identity, Worker};
 use hapax_core::Tenant;
 use hapax_core::job::queue::PLANS_MAX;
 use hapax_core::job::{Act, Deed, Done, Fence, Job, JobKind, On, Place, Planned, Queue, State};
-use hapax_effects::download::{Download, Downloaded, Folder};
+use hapax_effects::download::{Code, Download, Downloaded, Folder};
 
 use super::serve::Signals;
 use crate::cli::Download as Args;
 use crate::config::Config;
-use crate::exit::{Failed, Usage};
+use crate::exit::Failed;
 use crate::store::{self, Store};
 use crate::worker;
 use bars::Bars;
@@ -50,6 +50,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         folder,
         place: place.clone(),
         retry_failed: args.retry_failed,
+        allows_private: config.download_private_addresses,
         track: Arc::clone(&track),
     };
     planner.plan(manifest).await?;
@@ -64,10 +65,14 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         });
         let working = Worker::new(Arc::clone(&store.queue))
             .handler(JobKind::DOWNLOAD, Download::new(downloader, events))
-            .place(place)
+            .place(place.clone())
             .concurrency(args.concurrency)
             .ttl(Duration::from_millis(config.worker_lease_ms));
-        until_done(&working, store.queue.as_ref(), &track, &mut signals).await
+        let others = Others {
+            queue: store.queue.as_ref(),
+            place: &place,
+        };
+        until_done(&working, &others, &track, &mut signals).await
     };
     bars.finish();
     let report = Report::of(store.queue.as_ref(), &track, begun.elapsed(), interrupted).await?;
@@ -83,14 +88,14 @@ pub(super) async fn run(args: &Args) -> Result<()> {
 /// Works until every download of the manifest has ended, or a signal comes. Answers whether one came.
 async fn until_done(
     working: &Worker,
-    queue: &dyn Queue,
+    others: &Others<'_>,
     track: &Track,
     signals: &mut Signals,
 ) -> bool {
     let mut interrupted = false;
     let stop = async {
         tokio::select! {
-            () = watch(queue, track) => {}
+            () = others.watch(track) => {}
             _ = signals.next() => interrupted = true,
         }
     };
@@ -98,20 +103,32 @@ async fn until_done(
     interrupted
 }
 
-/// Ends when every download of the manifest has. What another process did is not heard of, so when it is quiet the
-/// database is asked.
-async fn watch(queue: &dyn Queue, track: &Track) {
-    while track.left() > 0 {
-        if tokio::time::timeout(QUIET, track.changed()).await.is_ok() {
-            continue;
-        }
-        for id in track.some_left() {
-            match queue.job(Tenant::DEFAULT, id.clone()).await {
-                Ok(Some((job, _))) if job.state.is_terminal() => track.end(&id, End::of(job.state)),
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::debug!(%error, "the database could not be asked");
-                    break;
+/// What other processes may do to the same jobs: it is not heard of, so the database is asked.
+struct Others<'a> {
+    queue: &'a dyn Queue,
+    place: &'a Place,
+}
+
+impl Others<'_> {
+    /// Ends when every download of the manifest has. When it is quiet, the database is asked.
+    async fn watch(&self, track: &Track) {
+        while track.left() > 0 {
+            if tokio::time::timeout(QUIET, track.changed()).await.is_ok() {
+                continue;
+            }
+            for id in track.some_left() {
+                match self.queue.job(Tenant::DEFAULT, id.clone()).await {
+                    Ok(Some((job, _))) if job.place != *self.place => {
+                        track.end(&id, End::Elsewhere);
+                    }
+                    Ok(Some((job, _))) if job.state.is_terminal() => {
+                        track.end(&id, End::of(job.state));
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "the database could not be asked");
+                        break;
+                    }
                 }
             }
         }
@@ -124,6 +141,7 @@ struct Planner {
     folder: Folder,
     place: Place,
     retry_failed: bool,
+    allows_private: bool,
     track: Arc<Track>,
 }
 
@@ -156,7 +174,7 @@ impl Planner {
                 self.track.add(&job.id, None);
                 continue;
             }
-            match self.look(&job)? {
+            match self.look(&job) {
                 Look::Ended(end) => self.track.add(&job.id, Some(end)),
                 Look::Open(deed) => {
                     self.track.add(&job.id, None);
@@ -182,7 +200,7 @@ impl Planner {
     }
 
     /// What is to be done about a job that was planned before.
-    fn look(&self, job: &Job) -> Result<Look> {
+    fn look(&self, job: &Job) -> Look {
         let redo = || {
             Some((
                 Fence::none(),
@@ -191,21 +209,17 @@ impl Planner {
                 },
             ))
         };
-        if job.place != self.place && job.is_held(self.queue.time()) {
-            let place = job.place.as_str().trim_start_matches("dir:");
-            let owner = job.lease.as_ref().map_or("nobody", |hold| &hold.owner);
-            return Err(Usage::error(format!(
-                "{} is being downloaded to {} by {owner}; wait for it, or use another --data",
-                job.canonical_url,
-                if place.is_empty() {
-                    "the server's folder"
-                } else {
-                    place
-                },
-            )));
-        }
-        Ok(match job.state {
-            _ if job.place != self.place => Look::Open(redo()),
+        let is_elsewhere = job.place != self.place;
+        // What the server's worker or a worker over the API has begun is theirs; another folder's is fetched here too.
+        let is_theirs = job.place == Place::default() && job.attempts > 0;
+        match job.state {
+            _ if is_elsewhere && (is_theirs || job.is_held(self.queue.time())) => {
+                Look::Ended(End::Elsewhere)
+            }
+            _ if is_elsewhere => Look::Open(redo()),
+            State::Dead if self.is_blocked_no_more(job) => {
+                Look::Open(Some((Fence::none(), Deed::Retry)))
+            }
             State::Dead if self.retry_failed => Look::Open(Some((Fence::none(), Deed::Retry))),
             State::Dead => Look::Ended(End::Failed),
             State::Indexed | State::Deduped | State::SkippedDuplicate => {
@@ -225,7 +239,13 @@ impl Planner {
                 let give_back = (Fence::of(&hold.owner, job.epoch), Deed::Release);
                 Identity::is_dead(&hold.owner).then_some(give_back)
             })),
-        })
+        }
+    }
+
+    /// Whether it was given up only because its address was not allowed, and now it is.
+    fn is_blocked_no_more(&self, job: &Job) -> bool {
+        let code = Code::SsrfBlocked.as_str();
+        self.allows_private && job.error.as_deref().is_some_and(|why| why.contains(code))
     }
 
     /// Whether what the job made is on disk, as far as its size tells.

@@ -1,5 +1,6 @@
 //! One file per command. Each prints for people or, with `--json`, for machines.
 
+mod backfill;
 mod doctor;
 mod download;
 mod jobs;
@@ -39,6 +40,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Some(Command::Keys(args)) => wait(keys::run(&args)),
         Some(Command::Jobs(args)) => wait(jobs::run(&args)),
         Some(Command::Reconcile(args)) => wait(reconcile::run(&args)),
+        Some(Command::Backfill(args)) => wait(backfill::run(&args)),
         Some(Command::Vault(args)) => wait(vault::run(&args)),
         Some(Command::Sweep(args)) => wait(sweep::run(&args)),
     }

@@ -27,6 +27,7 @@ pub(super) async fn run(args: &Reconcile) -> Result<()> {
     let asked = Asked {
         tenant: None,
         dry_run: args.dry_run,
+        careful: false,
         actor: "hapax reconcile",
     };
     let found = whole(&store, files, &asked).await?;
@@ -52,6 +53,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) tenant: Option<Tenant>,
     /// Whether it only counts.
     pub(crate) dry_run: bool,
+    /// Whether it leaves the results alone when the whole folder is empty: nobody asked, and a disk may be missing.
+    pub(crate) careful: bool,
     /// Who asked, for the audit trail.
     pub(crate) actor: &'a str,
 }
@@ -123,12 +126,12 @@ pub(crate) async fn whole(
     }
     let Some(files) = files else { return Ok(found) };
     let Files { folder, place } = files;
-    let tenants = match asked.tenant {
-        Some(tenant) => vec![tenant],
-        None => folder.tenants().map_err(disk)?,
-    };
+    // Only folders that are there: looking makes none.
+    let mut tenants = folder.tenants().map_err(disk)?;
+    tenants.retain(|tenant| asked.tenant.is_none_or(|only| only == *tenant));
     let options = Options {
         dry_run: asked.dry_run,
+        careful: asked.careful,
         place,
         ..Options::default()
     };

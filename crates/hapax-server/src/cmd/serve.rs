@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use hapax::Engine;
 use hapax_core::OnLost;
+use hapax_intake::snapshot::Collection;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -19,6 +20,7 @@ use crate::config::{self, Config};
 use crate::exit::{Failed, Refused, Usage};
 use crate::first_token::{self, Credential};
 use crate::greeting::greeting;
+use crate::intents::desk::Desk;
 use crate::store::{self, Database, Store};
 use crate::{chores, log, metrics, out, serve};
 
@@ -39,6 +41,7 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
         app,
         listener,
         gate,
+        collections,
         credential,
     } = tokio::select! {
         started = start(config, args.insecure_no_auth) => started?,
@@ -50,12 +53,12 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
     let address = listener
         .local_addr()
         .context("asking for the address that was bound")?;
-    let router = api::router(&app, &Arc::new(gate));
+    let router = api::router(&app, &Arc::new(gate), &collections);
     let (stop, stopped) = watch::channel(false);
     let mut chores = chores::start(&app, &stopped);
     chores::reconcile(&app, &stopped, &mut chores);
     if !args.no_worker {
-        chores::work(&app, &stopped, &mut chores)?;
+        chores::work(&app, &stopped, &mut chores);
     }
     let serving = App::clone(&app);
     let mut server =
@@ -81,12 +84,14 @@ struct Started {
     app: App,
     listener: TcpListener,
     gate: Gate,
+    collections: Vec<Arc<Collection>>,
     credential: Credential,
 }
 
 async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let addresses = resolve(&config.listen).await?;
     let access = access(insecure_no_auth, &addresses)?;
+    let collections = config.collections()?;
     // The port first: a start that cannot have it leaves nothing behind.
     let listener = bind(&config.listen, &addresses).await?;
     store::make_folder(&config.data)?;
@@ -102,6 +107,7 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
         app: shared(config, store, OnLost::Retry)?,
         listener,
         gate,
+        collections,
         credential,
     })
 }
@@ -111,6 +117,7 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
     let engine = Engine::new(Arc::clone(&store.ledger)).with_audit();
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
+    let desk = Desk::new(&config)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
     Ok(Arc::new(Shared {
         config,
@@ -118,6 +125,7 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
         engine,
         routes,
         usual_route,
+        desk,
         observer: Arc::default(),
         metrics,
         started,

@@ -5,12 +5,14 @@ use anyhow::Result;
 use super::serve::Signals;
 use crate::cli::Worker;
 use crate::config::{self, Config};
+use crate::intents::desk::Desk;
 use crate::store::{self, Database, Store};
 use crate::{log, metrics, out, worker};
 
 pub(super) async fn run(args: &Worker) -> Result<()> {
     let config = Config::load(&args.store.flags())?;
     let kinds = worker::kinds(&args.kinds)?;
+    let desk = Desk::new(&config)?;
     log::start(&config)?;
     for name in config::unknown_variables()? {
         tracing::warn!(
@@ -25,7 +27,7 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let store = Store::open(&config).await?;
     let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
     let named: Vec<String> = kinds.iter().map(ToString::to_string).collect();
-    let working = worker::worker(&config, &store, kinds, concurrency);
+    let working = worker::worker(&config, &store, &desk, kinds, concurrency);
     out::line(&format!(
         "working on {}: {}, {concurrency} at a time",
         Database::of(&config)?,

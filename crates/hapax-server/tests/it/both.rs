@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::fixture::{Server, path, run};
 use crate::http::Answer;
@@ -52,6 +53,13 @@ impl Node {
         );
         output
     }
+
+    /// The same store and the same file, served anew after a stop.
+    pub(crate) fn restarted(self) -> Self {
+        let (code, _, folder) = self.server.stop();
+        assert_eq!(code, Some(0));
+        started(folder, self.store)
+    }
 }
 
 impl Store {
@@ -64,13 +72,19 @@ impl Store {
             Store::Sqlite => Vec::new(),
             Store::Postgres => vec!["--database".to_owned(), crate::postgres::database()],
         };
-        let server = Server::start_in(folder, |command| {
-            command
-                .args(["--no-worker", "--config", path(&file)])
-                .args(&store);
-        });
-        Node { server, store }
+        started(folder, store)
     }
+}
+
+/// A server on this store, set up by the config file in `folder`.
+fn started(folder: TempDir, store: Vec<String>) -> Node {
+    let file = folder.path().join("hapax.toml");
+    let server = Server::start_in(folder, |command| {
+        command
+            .args(["--no-worker", "--config", path(&file)])
+            .args(&store);
+    });
+    Node { server, store }
 }
 
 /// Makes of each function a test per store.

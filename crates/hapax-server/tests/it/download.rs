@@ -363,6 +363,12 @@ fn private_addresses_are_refused_unless_they_are_allowed() {
         case.hostile.gets("/page-0").is_empty(),
         "it was asked nevertheless"
     );
+    let (is_good, report) = case.finish();
+    assert!(is_good, "now it is allowed: {report}");
+    assert_eq!(
+        report["bytes"],
+        case.pages.values().map(|page| page.size).sum::<u64>()
+    );
 }
 
 #[test]

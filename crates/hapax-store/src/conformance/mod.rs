@@ -29,12 +29,14 @@ pub mod isolation;
 pub mod leases;
 pub mod payloads;
 pub mod queue;
+pub mod snapshots;
 pub mod sweeping;
 pub mod tokens;
 
 mod subject;
 
 pub use queue::QueueSubject;
+pub use snapshots::SnapshotSubject;
 pub use subject::{Subject, Taken};
 
 /// Turns every case of the ledger suite into a test named after its rule.
@@ -301,6 +303,82 @@ macro_rules! queue_conformance {
                 a_long_operation_under_a_lease_is_not_listed,
                 what_is_stale_is_listed_in_bounds,
                 new_work_is_told,
+            );
+        }
+    };
+}
+
+/// Turns every case of the snapshot suite into a test named after its rule, in a module `snapshots`.
+///
+/// `$open` is an `async fn() -> SnapshotSubject` that opens an empty store on a clock of its own.
+#[macro_export]
+macro_rules! snapshot_conformance {
+    ($open:path) => {
+        mod snapshots {
+            #[allow(unused_imports)]
+            use super::*;
+
+            $crate::conformance_cases!($open, snapshots::putting:
+                a_new_payload_is_kept_whole,
+                the_same_payload_again_is_the_same_snapshot,
+                another_text_of_the_same_payload_is_the_same_snapshot,
+                another_payload_with_the_same_hash_is_a_collision,
+                another_payload_with_the_same_id_is_a_collision,
+                a_batch_is_answered_in_order,
+                the_same_payload_twice_in_a_batch_is_one_snapshot,
+                a_collision_within_a_batch_is_noticed,
+                a_thousand_payloads_are_put_in_one_call,
+                over_the_limit_of_a_batch_is_refused,
+                putting_nothing_answers_nothing,
+                a_hundred_equal_puts_at_once_make_one_snapshot,
+                overlapping_batches_at_once_make_one_snapshot_each,
+            );
+            $crate::conformance_cases!($open, snapshots::texts:
+                a_payload_of_a_mebibyte_comes_back_byte_for_byte,
+                any_text_comes_back_as_it_was,
+                an_absent_label_stays_absent,
+                the_longest_words_fit,
+            );
+            $crate::conformance_cases!($open, snapshots::history:
+                the_current_snapshot_is_the_one_that_was_new_last,
+                an_old_payload_put_again_does_not_move_the_current_one,
+                a_batch_moves_the_current_one_in_its_order,
+                an_entity_is_called_what_its_current_snapshot_calls_it,
+                of_different_puts_at_once_the_highest_number_is_current,
+                snapshots_page_newest_first_without_gap,
+                a_page_of_snapshots_is_bounded,
+                what_nobody_put_is_not_there,
+            );
+            $crate::conformance_cases!($open, snapshots::listing:
+                entities_that_changed_last_come_first,
+                a_listed_entity_is_whole,
+                entities_page_without_gap,
+                a_page_of_entities_is_bounded,
+                entities_are_found_by_id_and_label,
+                an_entity_is_found_by_its_current_label_only,
+                a_search_ignores_the_case_of_ascii_letters,
+                a_search_takes_wildcards_for_what_they_are,
+            );
+            $crate::conformance_cases!($open, snapshots::observing:
+                every_put_is_an_observation,
+                a_batch_observes_in_its_order,
+                a_collision_is_not_observed,
+                old_observations_make_room_for_new_ones,
+            );
+            $crate::conformance_cases!($open, snapshots::filling:
+                a_row_without_a_hash_is_read_and_filled,
+                a_filled_row_answers_a_put,
+                a_put_finds_its_own_row_that_has_no_hash_yet,
+                a_payload_that_is_kept_already_stays_without_a_hash,
+                what_cannot_be_hashed_is_counted_once,
+                filling_goes_in_bounded_steps_and_ends,
+                filling_covers_every_shelf,
+            );
+            $crate::conformance_cases!($open, snapshots::isolation:
+                the_same_payload_of_two_tenants_is_two_snapshots,
+                another_tenants_snapshots_are_not_there,
+                another_tenants_puts_move_nothing,
+                another_collection_is_another_shelf,
             );
         }
     };

@@ -1,8 +1,8 @@
 //! The ledger in PostgreSQL: any number of nodes share it. Row level security always holds, because every
 //! session drops to a restricted role and refuses to work if that does not bind it.
 //!
-//! Where to read on: `lane` gathers moves, `group` commits them, `jobs` is the queue beside them, `session` is what
-//! makes a session safe.
+//! Where to read on: `lane` gathers moves, `group` commits them, `jobs` is the queue and `snapshots` the store of payloads
+//! beside them, `session` is what makes a session safe.
 
 mod batcher;
 mod clock;
@@ -20,6 +20,7 @@ mod pipeline;
 mod reader;
 mod roles;
 mod session;
+mod snapshots;
 mod target;
 mod tenant_keys;
 mod tokens;
@@ -60,7 +61,8 @@ pub struct PgOptions {
     pub vault: Option<Arc<Vault>>,
     /// How many connections write. One is enough until it is the bottleneck: groups then grow by themselves.
     pub writers: usize,
-    /// How many connections read, and how many at most serve the queue of jobs, opened when it is used.
+    /// How many connections read, and how many at most serve the queue of jobs and snapshots, opened when they are
+    /// used.
     pub readers: usize,
     /// How many moves may wait per writer; past that a swap is told to retry.
     pub queue_moves_max: usize,

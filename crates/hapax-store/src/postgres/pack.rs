@@ -38,7 +38,7 @@ pub(super) async fn answers(applied: Vec<Applied>, rings: Rings) -> Result<Vec<S
 }
 
 /// Runs `work` on a thread for blocking work if there is much of it, else here.
-async fn aside<T: Send + 'static>(
+pub(super) async fn aside<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {

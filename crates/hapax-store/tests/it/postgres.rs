@@ -8,6 +8,7 @@ mod database;
 mod faults;
 mod isolation;
 mod jobs;
+mod kept_snapshots;
 mod opening;
 mod plans;
 mod vault;
@@ -17,8 +18,9 @@ mod within;
 use std::any::Any;
 use std::sync::Arc;
 
-use hapax_store::conformance::Subject;
+use hapax_store::conformance::{SnapshotSubject, Subject};
 use hapax_store::postgres::PgOptions;
+use hapax_store::vault::Vault;
 use hapax_store::{Clock, PgLedger, Tokens};
 
 use database::Database;
@@ -63,6 +65,40 @@ mod jobs_of_one_node {
     }
 
     hapax_store::queue_conformance!(open);
+}
+
+async fn open_snapshots() -> SnapshotSubject {
+    snapshots_with(None).await
+}
+
+/// An empty store of snapshots, sealed if there is a vault.
+async fn snapshots_with(vault: Option<Arc<Vault>>) -> SnapshotSubject {
+    let database = Database::create().await;
+    let clock = Clock::system();
+    let options = PgOptions {
+        clock: clock.clone(),
+        vault,
+        ..PgOptions::default()
+    };
+    let (ledger, url) = (database.open(options).await, database.url.clone());
+    let age = move || {
+        let url = url.clone();
+        async move {
+            let raw = database::connect(&url).await;
+            raw.batch_execute(
+                "UPDATE snapshot SET payload_hash = NULL, hash_state = 'missing'; \
+                 DELETE FROM snapshot_alias",
+            )
+            .await
+            .unwrap();
+        }
+    };
+    SnapshotSubject::new(Arc::new(ledger), clock, age).keeping(database)
+}
+
+mod snapshots_of_one_node {
+    use super::open_snapshots;
+    hapax_store::snapshot_conformance!(open_snapshots);
 }
 
 mod three_writers {

@@ -5,6 +5,7 @@ mod erased;
 mod faults;
 mod files;
 mod jobs;
+mod kept_snapshots;
 mod old_jobs;
 mod sharing;
 mod vault;
@@ -14,8 +15,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Record, Scope, Tenant, Version};
-use hapax_store::conformance::{QueueSubject, Subject};
+use hapax_store::conformance::{QueueSubject, SnapshotSubject, Subject};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
+use hapax_store::vault::Vault;
 use hapax_store::{Clock, SqliteLedger, Tokens};
 use tempfile::TempDir;
 
@@ -48,8 +50,37 @@ async fn open_queue() -> QueueSubject {
     QueueSubject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
 }
 
+async fn open_snapshots() -> SnapshotSubject {
+    snapshots_with(None)
+}
+
+/// An empty store of snapshots, sealed if there is a vault.
+fn snapshots_with(vault: Option<Arc<Vault>>) -> SnapshotSubject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        vault,
+        ..SqliteOptions::default()
+    };
+    let ledger = open_in(&folder, options);
+    let path = ledger.path().to_owned();
+    let age = move || {
+        let path = path.clone();
+        async move {
+            let raw = rusqlite::Connection::open(path).expect("the file opens");
+            let aged = raw.execute_batch(
+                "UPDATE snapshot SET payload_hash = NULL, hash_state = 'missing';
+                 DELETE FROM snapshot_alias;",
+            );
+            aged.expect("it ages");
+        }
+    };
+    SnapshotSubject::new(Arc::new(ledger), clock, age).keeping(folder)
+}
+
 hapax_store::ledger_conformance!(open);
 hapax_store::queue_conformance!(open_queue);
+hapax_store::snapshot_conformance!(open_snapshots);
 hapax_store::token_conformance!(open_tokens);
 
 fn folder() -> TempDir {

@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 pub(crate) struct ShownJob {
     job_id: String,
     kind: String,
+    /// Where it runs: empty for anywhere, or the folder of `hapax download`.
+    place: String,
     state: &'static str,
     owner: Option<String>,
     lease_until: Option<String>,
@@ -24,7 +26,7 @@ pub(crate) struct ShownJob {
     canonical_url: String,
     payload: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
-    error: Option<String>,
+    error: Option<Box<RawValue>>,
     created_at: String,
     updated_at: String,
 }
@@ -35,6 +37,7 @@ impl ShownJob {
         Self {
             job_id: job.id.to_string(),
             kind: job.kind.to_string(),
+            place: job.place.as_str().to_owned(),
             state: job.state.as_str(),
             owner: lease.map(|hold| hold.owner.to_string()),
             lease_until: lease.map(|hold| hold.until.to_string()),
@@ -48,7 +51,7 @@ impl ShownJob {
             canonical_url: job.canonical_url.clone(),
             payload: job.payload.as_deref().and_then(raw),
             result: job.result.as_deref().and_then(raw),
-            error: job.error.as_deref().map(ToOwned::to_owned),
+            error: job.error.as_deref().and_then(why),
             created_at: job.created_at.to_string(),
             updated_at: job.updated_at.to_string(),
         }
@@ -68,7 +71,7 @@ pub(crate) struct ShownOp {
     started_at: String,
     finished_at: Option<String>,
     result: Option<Box<RawValue>>,
-    error: Option<String>,
+    error: Option<Box<RawValue>>,
 }
 
 impl ShownOp {
@@ -84,7 +87,7 @@ impl ShownOp {
             started_at: op.started_at.to_string(),
             finished_at: op.finished_at.map(|at| at.to_string()),
             result: op.result.as_deref().and_then(raw),
-            error: op.error.as_deref().map(ToOwned::to_owned),
+            error: op.error.as_deref().and_then(why),
         }
     }
 }
@@ -92,6 +95,16 @@ impl ShownOp {
 /// Stored JSON text as it was received.
 pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(text.to_owned()).ok()
+}
+
+/// An error as it was sent: an object or an array, else a text.
+pub(crate) fn why(text: &str) -> Option<Box<RawValue>> {
+    let is_whole = text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok();
+    if is_whole {
+        raw(text)
+    } else {
+        raw(&serde_json::Value::from(text).to_string())
+    }
 }
 
 /// The moment, unless it never comes.

@@ -54,7 +54,7 @@ pub(in crate::api) async fn advance(
 pub(in crate::api) struct FailBody {
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
-    error: Option<Word<Why>>,
+    error: Option<Why>,
     #[serde(default = "yes")]
     retryable: bool,
     retry_after_s: Option<Rest>,
@@ -69,7 +69,7 @@ pub(in crate::api) async fn fail(
 ) -> Result<Answer<ShownJob>, Refusal> {
     let fence = fence(body.owner, body.epoch);
     let deed = Deed::Fail {
-        error: body.error.map(|Word(Why(error))| error),
+        error: body.error.map(|Why(error)| error),
         retryable: body.retryable,
         after: body.retry_after_s.map(|Rest(span)| span),
     };
@@ -94,7 +94,7 @@ struct Item {
     to_state: Option<Word<Reached>>,
     allowed_from: Option<Vec<Word<Reached>>>,
     result: Option<Box<RawValue>>,
-    error: Option<Word<Why>>,
+    error: Option<Why>,
     retryable: Option<bool>,
     retry_after_s: Option<Rest>,
 }
@@ -118,7 +118,7 @@ impl Item {
                 return Err("a job that failed has no result");
             }
             Some(_) | None => Deed::Fail {
-                error: self.error.map(|Word(Why(error))| error),
+                error: self.error.map(|Why(error)| error),
                 retryable: self.retryable.unwrap_or(true),
                 after: self.retry_after_s.map(|Rest(span)| span),
             },

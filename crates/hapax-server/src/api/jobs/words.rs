@@ -8,6 +8,7 @@ use std::time::Duration;
 use hapax_core::job::{Class, Fence, Job, JobId, JobKind, OpKey, State};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The longest rest that can be asked for: 30 days.
@@ -68,13 +69,22 @@ impl Named for Owner {
     }
 }
 
-/// Why something failed. Its end is cut off where it is too long.
+/// Why something failed: a text, or an object that is kept as its JSON. The end is cut off where it is too long.
 pub(in crate::api) struct Why(pub(in crate::api) Arc<str>);
 
-impl Named for Why {
-    fn named(text: &str) -> Result<Self, impl Display> {
+impl<'de> Deserialize<'de> for Why {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = match Value::deserialize(from)? {
+            Value::String(text) => text,
+            other @ (Value::Object(_) | Value::Array(_)) => other.to_string(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {
+                return Err(D::Error::custom("is neither a text nor an object"));
+            }
+        };
         if text.contains('\0') {
-            return Err("holds a NUL character, which cannot be kept");
+            return Err(D::Error::custom(
+                "holds a NUL character, which cannot be kept",
+            ));
         }
         Ok(Self(text.into()))
     }

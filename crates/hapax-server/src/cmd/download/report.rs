@@ -62,7 +62,17 @@ impl Report {
                 error: why,
             })
             .collect();
-        for id in track.ids(Some(End::Failed)).into_iter().take(TOLD_MAX) {
+        let elsewhere = track.ids(Some(End::Elsewhere));
+        let failed = track.ids(Some(End::Failed));
+        for id in elsewhere.into_iter().take(TOLD_MAX) {
+            let error =
+                "it belongs to another folder or to the server; use another --data".to_owned();
+            failures.push(Failure {
+                error,
+                ..failure(queue, id).await?
+            });
+        }
+        for id in failed.into_iter().take(TOLD_MAX) {
             failures.push(failure(queue, id).await?);
         }
         Ok(Self {
@@ -71,7 +81,7 @@ impl Report {
             deduped: track.count(End::Deduped),
             skipped: track.count(End::Skipped),
             already: track.count(End::Already),
-            failed: track.count(End::Failed),
+            failed: track.count(End::Failed) + track.count(End::Elsewhere),
             unfinished: track.left() as u64,
             bad_lines,
             bytes: track.bytes(),

@@ -22,6 +22,8 @@ pub(super) enum End {
     Skipped,
     /// It was there before this run.
     Already,
+    /// It belongs to another folder, or to the server.
+    Elsewhere,
     Failed,
 }
 
@@ -67,8 +69,10 @@ impl Track {
     /// A download of the manifest, and how it ended if it has. The same one twice counts once.
     pub(super) fn add(&self, id: &JobId, end: Option<End>) {
         let mut inner = self.inner();
-        if inner.items.insert(id.clone(), end).is_none() && end.is_none() {
-            inner.left += 1;
+        match (inner.items.insert(id.clone(), end), end) {
+            (None | Some(Some(_)), None) => inner.left += 1,
+            (Some(None), Some(_)) => inner.left -= 1,
+            (None | Some(Some(_)), Some(_)) | (Some(None), None) => {}
         }
     }
 
@@ -98,6 +102,10 @@ impl Track {
         match event {
             Event::Progress { job, done, .. } => {
                 let mut inner = self.inner();
+                // What an earlier manifest left in the folder is not this one's.
+                if !inner.items.contains_key(job) {
+                    return;
+                }
                 // What was there before this run began with it was not fetched now.
                 let before = inner.at.insert(job.clone(), *done).unwrap_or(*done);
                 inner.bytes += done.saturating_sub(before);

@@ -138,8 +138,8 @@ impl Crew {
             job["epoch"].as_i64().unwrap(),
         );
         let sent = self.now();
-        let begin = json!({"job_id": id, "kind": "PAY", "context": {}, "owner": owner, "epoch": epoch, "class": "keyed"});
-        let begun = self.post("/v1/ops/begin", &begin)?;
+        let asked = json!({"job_id": id, "kind": "PAY", "context": {}, "owner": owner, "epoch": epoch, "class": "keyed"});
+        let begun = self.post("/v1/ops/begin", &asked)?;
         if begun.status != 200 {
             return Some(());
         }

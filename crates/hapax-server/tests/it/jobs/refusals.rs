@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{get, id, leased, plan, post, refused, work};
+use super::{by, get, id, leased, plan, post, posted, refused, work};
 use crate::both::{Store, on_both_stores};
 
 const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -343,10 +343,61 @@ fn a_viewer_reads_a_writer_works_and_an_owner_operates(store: Store) {
     }
 }
 
+fn an_array_is_not_read_as_an_object(store: Store) {
+    let node = store.serve("");
+    for (path, body) in [
+        ("/v1/jobs", r#"["download","w","a","u",null,null]"#),
+        ("/v1/jobs/lease", r#"["o",5,null,1]"#),
+        ("/v1/keys/claim", "[1]"),
+    ] {
+        let answer = node.owner("POST", path, body);
+        assert_eq!(
+            (answer.status, answer.json()["error"]["code"].as_str()),
+            (400, Some("schema_validation_failed")),
+            "{path}"
+        );
+    }
+}
+
+fn an_error_may_be_an_object_and_comes_back_as_one(store: Store) {
+    let node = store.serve("");
+    plan(&node, 1);
+    let job = leased(&node, "w");
+    let begun = posted(
+        &node,
+        "/v1/ops/begin",
+        &by(&job, &json!({"job_id": job["job_id"], "kind": "PAY"})),
+    );
+    let path = format!("/v1/ops/{}/fail", begun["op_key"].as_str().unwrap());
+    let error = json!({"code": "no_funds", "left": 3});
+    let stale = json!({"token": begun["token"], "error": error, "retryable": false, "owner": "w", "epoch": 7});
+    assert_eq!(
+        post(&node, &path, &stale).status,
+        409,
+        "a fence that is sent is looked at"
+    );
+    posted(
+        &node,
+        &path,
+        &json!({"token": begun["token"], "error": error, "retryable": false}),
+    );
+    let again = posted(
+        &node,
+        "/v1/ops/begin",
+        &by(&job, &json!({"job_id": job["job_id"], "kind": "PAY"})),
+    );
+    assert_eq!(
+        (&again["action"], &again["error"]),
+        (&json!("failed"), &error)
+    );
+}
+
 on_both_stores!(
     the_form_of_a_body_is_checked_and_the_fault_is_named,
     what_is_not_acceptable_json_is_refused_before_anything,
     what_is_not_there_is_a_404,
     a_path_takes_its_methods_and_no_other,
     a_viewer_reads_a_writer_works_and_an_owner_operates,
+    an_array_is_not_read_as_an_object,
+    an_error_may_be_an_object_and_comes_back_as_one,
 );

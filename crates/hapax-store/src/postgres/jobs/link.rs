@@ -1,4 +1,4 @@
-//! One connection of the queue, its prepared statements, and the small pool of them.
+//! One connection of the queue, its prepared statements, and the small pool of them. Snapshots use it too.
 //! It is not the ledger's: a transaction of jobs looks before it writes, and waits for a busy job.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use super::super::target::Target;
 const TRIES: u32 = 10;
 
 /// One thing to ask of the server.
-pub(super) enum Order<'a> {
+pub(in super::super) enum Order<'a> {
     /// Begin, commit, roll back.
     Command(&'static str),
     /// A statement with its parameters.
@@ -31,13 +31,13 @@ pub(super) enum Order<'a> {
 }
 
 /// Which of the orders failed, and how.
-pub(super) struct Fault {
+pub(in super::super) struct Fault {
     at: usize,
     error: tokio_postgres::Error,
 }
 
 /// Why a transaction came to nothing.
-pub(super) enum Failure {
+pub(in super::super) enum Failure {
     /// Nothing was written, somebody was in the way; the connection is fine.
     Again(Error),
     /// Nothing was written, and it would be the same again; the connection is fine.
@@ -47,7 +47,7 @@ pub(super) enum Failure {
 }
 
 /// A connection of the queue. Dropping it closes the socket at once, and the server takes back what was open.
-pub(super) struct Link {
+pub(in super::super) struct Link {
     client: Client,
     warned: Arc<AtomicBool>,
     driver: JoinHandle<()>,
@@ -85,7 +85,10 @@ impl Link {
     }
 
     /// The orders up to the writing, in one flight. The answers are in the order asked.
-    pub(super) async fn look(&mut self, orders: Vec<Order<'_>>) -> Result<Vec<Vec<Row>>, Failure> {
+    pub(in super::super) async fn look(
+        &mut self,
+        orders: Vec<Order<'_>>,
+    ) -> Result<Vec<Vec<Row>>, Failure> {
         let limit = self.limit;
         match tokio::time::timeout(limit, self.fly(orders)).await {
             Ok(Ok(answers)) => Ok(answers),
@@ -99,7 +102,7 @@ impl Link {
     }
 
     /// The last orders and the commit, in one flight. Nothing is in doubt if nothing is written.
-    pub(super) async fn finish(
+    pub(in super::super) async fn finish(
         &mut self,
         mut orders: Vec<Order<'_>>,
         writes: bool,
@@ -134,7 +137,7 @@ impl Link {
     }
 
     /// Takes the transaction back for a reason of our own.
-    pub(super) async fn give_up(&mut self, error: Error) -> Failure {
+    pub(in super::super) async fn give_up(&mut self, error: Error) -> Failure {
         if self.roll_back().await {
             Failure::Refused(error)
         } else {
@@ -212,7 +215,7 @@ impl Link {
 }
 
 /// The connections of the queue: opened when they are needed, kept, and never used by two at once.
-pub(super) struct Pool {
+pub(in super::super) struct Pool {
     target: Target,
     commit_timeout: Duration,
     free: Arc<Semaphore>,
@@ -220,22 +223,22 @@ pub(super) struct Pool {
 }
 
 /// A connection that is this caller's alone. Dropped, it is closed; only one that is in order goes back.
-pub(super) struct Lent {
-    pub(super) link: Link,
+pub(in super::super) struct Lent {
+    pub(in super::super) link: Link,
     idle: Arc<Mutex<Vec<Link>>>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Lent {
     /// Gives the connection back for others to use.
-    pub(super) fn back(self) {
+    pub(in super::super) fn back(self) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push(self.link);
     }
 }
 
 impl Pool {
-    pub(super) fn new(target: Target, links: usize, commit_timeout: Duration) -> Self {
+    pub(in super::super) fn new(target: Target, links: usize, commit_timeout: Duration) -> Self {
         Self {
             target,
             commit_timeout,
@@ -244,7 +247,7 @@ impl Pool {
         }
     }
 
-    pub(super) async fn lend(&self, operation: &'static str) -> Result<Lent, Error> {
+    pub(in super::super) async fn lend(&self, operation: &'static str) -> Result<Lent, Error> {
         let down = |why: &str| Error::new(Kind::Unavailable, operation).because(why);
         let free = self.free.clone().acquire_owned();
         let permit = match tokio::time::timeout(self.target.connect_timeout, free).await {
@@ -273,7 +276,7 @@ impl Pool {
         idle.pop()
     }
 
-    pub(super) fn close(&self) {
+    pub(in super::super) fn close(&self) {
         self.free.close();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.clear();
@@ -282,14 +285,18 @@ impl Pool {
 
 /// How often a transaction was tried.
 #[derive(Default)]
-pub(super) struct Tries(u32);
+pub(in super::super) struct Tries(u32);
 
 impl Tries {
     /// Waits a moment if another try may help.
     ///
     /// # Errors
     /// The error of the last try, if it does not.
-    pub(super) async fn after(&mut self, failure: Failure, lent: Lent) -> Result<(), Error> {
+    pub(in super::super) async fn after(
+        &mut self,
+        failure: Failure,
+        lent: Lent,
+    ) -> Result<(), Error> {
         self.0 += 1;
         match failure {
             Failure::Again(error) if self.0 < TRIES => {

@@ -5,7 +5,7 @@
 mod acts;
 mod bell;
 mod leases;
-mod link;
+pub(super) mod link;
 mod lists;
 mod plans;
 mod rows;
@@ -33,11 +33,11 @@ pub(super) use bell::Bell;
 const SET_TENANT: &str = include_str!("../../../sql/postgres/set_tenant.sql");
 const CLOCK: &str = include_str!("../../../sql/postgres/clock.sql");
 const NOTIFY: &str = include_str!("../../../sql/postgres/job_notify.sql");
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// What the queue has of its own.
 pub(super) struct Jobs {
-    pool: Pool,
+    pub(super) pool: Pool,
     bell: Bell,
 }
 
@@ -62,7 +62,7 @@ impl Jobs {
 
 impl PgLedger {
     /// How far tests have moved the clock.
-    fn shift_ms(&self) -> i64 {
+    pub(super) fn shift_ms(&self) -> i64 {
         self.clock.shifted(Time::from_ms(0)).as_ms()
     }
 
@@ -74,7 +74,7 @@ impl PgLedger {
     }
 
     /// The keys to seal a tenant's texts with; none without a vault.
-    async fn ring_of(&self, tenant: Tenant) -> Result<Option<Arc<Ring>>, Error> {
+    pub(super) async fn ring_of(&self, tenant: Tenant) -> Result<Option<Arc<Ring>>, Error> {
         if self.vault.is_none() {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! The keys of one tenant in one call, for the texts of its jobs and operations. Without a vault nothing is sealed.
+//! The keys of one tenant in one call, for the texts of its jobs, operations and snapshots. Without a vault nothing is sealed.
 
 use std::sync::Arc;
 
@@ -13,25 +13,29 @@ use crate::vault::{Ring, Rings, Seal, Vault, wanted_text};
 
 /// The keys of one tenant.
 #[derive(Clone)]
-pub(super) struct Keys {
-    pub(super) tenant: Tenant,
+pub(in super::super) struct Keys {
+    pub(in super::super) tenant: Tenant,
     vault: Option<Arc<Vault>>,
     ring: Option<Arc<Ring>>,
 }
 
 /// Where a text is kept. One that is sealed for one place opens nowhere else.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'a> {
-    /// `job` or `op`.
-    pub(super) table: &'static str,
-    /// The id of the job or the key of the operation.
-    pub(super) id: &'a str,
-    pub(super) column: &'static str,
+pub(in super::super) struct Spot<'a> {
+    /// `job`, `op` or `snapshot`.
+    pub(in super::super) table: &'static str,
+    /// The id of the job or snapshot, or the key of the operation.
+    pub(in super::super) id: &'a str,
+    pub(in super::super) column: &'static str,
 }
 
 impl Keys {
     /// The keys that a writer was given before it began.
-    pub(super) fn writing(vault: Option<Arc<Vault>>, rings: Rings, tenant: Tenant) -> Self {
+    pub(in super::super) fn writing(
+        vault: Option<Arc<Vault>>,
+        rings: Rings,
+        tenant: Tenant,
+    ) -> Self {
         let ring = rings.into_one(tenant.as_uuid());
         Self {
             tenant,
@@ -41,7 +45,7 @@ impl Keys {
     }
 
     /// The keys that a reader finds. `connection` sees only what is committed.
-    pub(super) fn reading(
+    pub(in super::super) fn reading(
         connection: &Connection,
         vault: Option<Arc<Vault>>,
         tenant: Tenant,
@@ -58,13 +62,13 @@ impl Keys {
     }
 
     /// The column value for a text.
-    pub(super) fn seal(&self, spot: Spot<'_>, text: &str) -> Result<String, Error> {
+    pub(in super::super) fn seal(&self, spot: Spot<'_>, text: &str) -> Result<String, Error> {
         spot.seal(self.ring.as_deref(), self.tenant)
             .text(spot.column, text)
     }
 
     /// The text behind a column value, sealed or not.
-    pub(super) fn open(
+    pub(in super::super) fn open(
         &self,
         connection: &Connection,
         spot: Spot<'_>,

@@ -7,7 +7,7 @@
 mod acts;
 mod bell;
 pub(super) mod import;
-mod keys;
+pub(super) mod keys;
 mod lease;
 mod lists;
 #[cfg(test)]
@@ -177,7 +177,7 @@ impl Queue for SqliteLedger {
 
 impl SqliteLedger {
     /// The keys to write and read the tenant's texts with.
-    async fn keys(&self, tenant: Tenant) -> Result<Keys, Error> {
+    pub(super) async fn keys(&self, tenant: Tenant) -> Result<Keys, Error> {
         let rings = self.sealing(std::iter::once(tenant)).await?;
         Ok(Keys::writing(self.vault.clone(), rings, tenant))
     }

@@ -35,7 +35,7 @@ async fn eight_nodes_migrate_at_once() {
         .query_one("SELECT count(*) FROM schema_migration", &[])
         .await
         .unwrap();
-    assert_eq!(ran.get::<_, i64>(0), 5);
+    assert_eq!(ran.get::<_, i64>(0), 6);
     assert!(
         PgLedger::migrate(&database.url).await.unwrap().is_empty(),
         "nothing is left to run"
@@ -52,7 +52,8 @@ async fn migrate_says_what_ran() {
             "0002_token",
             "0003_audit",
             "0004_tenant_key",
-            "0005_job"
+            "0005_job",
+            "0006_snapshot"
         ]
     );
 }

@@ -46,6 +46,18 @@ mod jobs_with_a_vault {
     hapax_store::queue_conformance!(open);
 }
 
+mod snapshots_with_a_vault {
+    use super::super::snapshots_with;
+    use super::vault;
+    use hapax_store::conformance::SnapshotSubject;
+
+    async fn open() -> SnapshotSubject {
+        snapshots_with(vault(&[1])).await
+    }
+
+    hapax_store::snapshot_conformance!(open);
+}
+
 async fn place() -> Database {
     Database::create().await
 }

@@ -59,13 +59,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0002_token",
             "0003_audit",
             "0004_tenant_key",
-            "0005_job"
+            "0005_job",
+            "0006_snapshot"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        5
+        6
     );
 }
 

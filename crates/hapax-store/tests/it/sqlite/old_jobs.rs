@@ -152,7 +152,7 @@ async fn op(ledger: &SqliteLedger, key: &str) -> Op {
 async fn every_old_job_keeps_its_id_its_key_and_its_state() {
     let old = old();
     let ran = SqliteLedger::migrate(&old.path).expect("it migrates");
-    assert_eq!(ran.last(), Some(&"0005_job"));
+    assert!(ran.contains(&"0005_job"));
     assert!(
         SqliteLedger::migrate(&old.path)
             .expect("it migrates")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{Error, Kind, Ledger, Outcome};
-use hapax_store::conformance::{QueueSubject, Subject};
+use hapax_store::conformance::{QueueSubject, SnapshotSubject, Subject};
 use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
 use hapax_store::vault::Vault;
@@ -11,7 +11,7 @@ use hapax_store::within::{Claimed, Settled};
 use hapax_store::{Clock, SqliteLedger};
 use tempfile::TempDir;
 
-use super::{beside, count, folder, open_in};
+use super::{beside, count, folder, open_in, snapshots_with};
 use crate::vault::{Place, claim, settled, vault};
 
 async fn open() -> Subject {
@@ -34,10 +34,15 @@ async fn open_queue() -> QueueSubject {
     QueueSubject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
 }
 
+async fn open_snapshots() -> SnapshotSubject {
+    snapshots_with(vault(&[1]))
+}
+
 mod with_a_vault {
-    use super::{open, open_queue};
+    use super::{open, open_queue, open_snapshots};
     hapax_store::ledger_conformance!(open);
     hapax_store::queue_conformance!(open_queue);
+    hapax_store::snapshot_conformance!(open_snapshots);
 }
 
 struct File(TempDir);

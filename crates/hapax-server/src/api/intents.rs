@@ -1,0 +1,134 @@
+//! Intents and their receipts: shown as they stand now, and run again on purpose. Sending, answering and listing are
+//! in the files below.
+
+pub(super) mod answer;
+pub(super) mod list;
+pub(super) mod send;
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use hapax_core::Tenant;
+use hapax_core::job::{Job, JobId, Op};
+use serde_json::{Value, json};
+
+use super::App;
+use super::jobs::shown::{ShownOp, raw};
+use super::jobs::{Id, refused};
+use crate::intents::desk::Waiter;
+use crate::intents::receipt::{Receipt, project};
+use crate::intents::{act, inbox};
+use crate::problem::{self, Refusal};
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// What is left of the time of a request after waiting for a receipt.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// The envelope of a receipt, with the status that it stands for now.
+struct Envelope {
+    receipt: Receipt,
+    /// Whether the packet was there before.
+    was_there: bool,
+}
+
+impl IntoResponse for Envelope {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.receipt.http_status);
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Answer(self.receipt)).into_response();
+        if self.was_there {
+            let yes = HeaderValue::from_static("true");
+            response.headers_mut().insert(REPLAYED, yes);
+        }
+        response
+    }
+}
+
+/// The receipt and its operations, if it is one.
+async fn find(app: &App, tenant: Tenant, id: &JobId) -> Result<(Job, Vec<Op>), Refusal> {
+    let found = app.store.queue.job(tenant, id.clone()).await?;
+    let found = found.filter(|(job, _)| job.kind == inbox::kind());
+    Ok(found.ok_or_else(problem::not_found)?)
+}
+
+/// The receipt as it stands now. An intent and its receipt have one id.
+fn shown((job, ops): &(Job, Vec<Op>)) -> Receipt {
+    let mut receipt = project(job, ops);
+    receipt.intent_id = Some(receipt.receipt_id.clone());
+    receipt
+}
+
+/// Waits until an attempt at the receipt has ended, and shows it.
+async fn settled(
+    app: &App,
+    tenant: Tenant,
+    id: &JobId,
+    waiter: Waiter,
+) -> Result<Receipt, Refusal> {
+    let most = app.config.request_timeout().saturating_sub(MARGIN);
+    waiter.wait(id, most).await;
+    Ok(shown(&find(app, tenant, id).await?))
+}
+
+/// The envelope of a receipt.
+pub(super) async fn receipt(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Id(id): Id,
+) -> Result<Response, Refusal> {
+    let receipt = shown(&find(&app, tenant, &id).await?);
+    // Reading a failure is no failure.
+    Ok(Answer(receipt).into_response())
+}
+
+/// An intent as it was received, its receipt, and everything that was recorded for it.
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Id(id): Id,
+) -> Result<Answer<Value>, Refusal> {
+    let found = find(&app, tenant, &id).await?;
+    let (job, ops) = &found;
+    let payload = job.payload.as_deref().and_then(raw);
+    let packet: Value = payload
+        .and_then(|payload| serde_json::from_str(payload.get()).ok())
+        .map_or(Value::Null, |payload: Value| payload["packet"].clone());
+    let artifacts: Vec<ShownOp> = ops.iter().map(ShownOp::of).collect();
+    Ok(Answer(json!({
+        "intent_id": job.id.as_str(),
+        "receipt_id": job.id.as_str(),
+        "source": job.work_id,
+        "idempotency_key": job.artifact_id,
+        "received_at": job.created_at.to_string(),
+        "packet": packet,
+        "receipt": shown(&found),
+        "artifacts": artifacts,
+    })))
+}
+
+/// Runs a receipt again on purpose, with new keys at the gateway.
+pub(super) async fn replay(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Id(id): Id,
+) -> Result<Response, Refusal> {
+    let (job, _) = find(&app, tenant, &id).await?;
+    let waiter = app.desk.waiter();
+    let done = app
+        .store
+        .queue
+        .apply(tenant, vec![act::replay(&job)])
+        .await?;
+    for done in done {
+        done.map_err(|refusal| refused::problem(&refusal))?;
+    }
+    let receipt = settled(&app, tenant, &id, waiter).await?;
+    Ok(Envelope {
+        receipt,
+        was_there: false,
+    }
+    .into_response())
+}

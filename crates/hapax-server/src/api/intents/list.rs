@@ -1,0 +1,153 @@
+//! Receipts by their status, and questions by theirs. A page looks at a bounded number of receipts, so it may be short.
+
+use axum::extract::State;
+use axum::{Extension, Json as Answer};
+use hapax_core::Tenant;
+use hapax_core::job::{Job, JobScan, Op, OpState};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::super::App;
+use super::super::payload::invalid;
+use super::super::query::Query;
+use super::shown;
+use crate::intents::inbox;
+use crate::intents::receipt::{Receipt, shown_question};
+use crate::problem::Refusal;
+
+/// How many receipts one page looks at.
+const LOOKED_MAX: usize = 1000;
+const STATUSES: [&str; 6] = [
+    "accepted",
+    "planned",
+    "executed",
+    "failed",
+    "needs_clarification",
+    "rejected",
+];
+
+/// Which to list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct ListQuery {
+    status: Option<String>,
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+/// A page.
+#[derive(Serialize)]
+pub(in crate::api) struct Page<T> {
+    items: Vec<T>,
+    next_cursor: Option<String>,
+}
+
+/// Receipts, newest first.
+pub(in crate::api) async fn receipts(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<Page<Receipt>>, Refusal> {
+    if let Some(status) = &query.status
+        && !STATUSES.contains(&status.as_str())
+    {
+        let why = format!("is not one of {}", STATUSES.join(", "));
+        return Err(invalid("status", why).into());
+    }
+    let wanted = query.status.clone();
+    let page = pages(&app, tenant, &query, |found| {
+        let receipt = shown(found);
+        let is_it = wanted
+            .as_ref()
+            .is_none_or(|wanted| json!(receipt.status) == wanted.as_str());
+        is_it.then_some(receipt).into_iter().collect()
+    });
+    page.await.map(Answer)
+}
+
+/// Questions, those of the newest receipts first.
+pub(in crate::api) async fn clarifications(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<Page<Value>>, Refusal> {
+    let wanted = match query.status.as_deref() {
+        None => None,
+        Some("open") => Some(OpState::Waiting),
+        Some("answered") => Some(OpState::Done),
+        Some(_) => return Err(invalid("status", "is not one of open, answered").into()),
+    };
+    let page = pages(&app, tenant, &query, |(job, ops)| {
+        let asked = ops.iter().filter(|op| op.kind == "CLARIFY");
+        let is_it = |op: &&Op| match wanted {
+            Some(state) => op.state == state,
+            None => matches!(op.state, OpState::Waiting | OpState::Done),
+        };
+        asked.filter(is_it).map(|op| question(job, op)).collect()
+    });
+    page.await.map(Answer)
+}
+
+fn question(job: &Job, op: &Op) -> Value {
+    let is_open = op.state == OpState::Waiting;
+    let mut shown = if is_open {
+        shown_question(op).unwrap_or_else(|| json!({}))
+    } else {
+        let answer = op.result.as_deref().map(serde_json::from_str::<Value>);
+        json!({ "answer": answer.and_then(Result::ok) })
+    };
+    shown["id"] = op.key.as_str().into();
+    shown["receipt_id"] = job.id.as_str().into();
+    shown["status"] = if is_open { "open" } else { "answered" }.into();
+    shown["asked_at"] = op.started_at.to_string().into();
+    shown
+}
+
+/// Goes through receipts, newest first, and keeps what `pick` makes of each, until the page is full.
+async fn pages<T>(
+    app: &App,
+    tenant: Tenant,
+    query: &ListQuery,
+    pick: impl Fn(&(Job, Vec<Op>)) -> Vec<T>,
+) -> Result<Page<T>, Refusal> {
+    let limit = query.limit.unwrap_or(50);
+    if !(1..=JobScan::LIMIT_MAX).contains(&limit) {
+        let most = JobScan::LIMIT_MAX;
+        return Err(invalid("limit", format!("must be from 1 to {most}")).into());
+    }
+    let mut scan = JobScan {
+        kind: Some(inbox::kind()),
+        limit: 100,
+        ..JobScan::of(tenant)
+    };
+    if let Some(cursor) = &query.cursor {
+        let place = cursor.parse();
+        scan.before =
+            Some(place.map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?);
+    }
+    let mut items = Vec::new();
+    let mut looked = 0;
+    loop {
+        let page = app.store.queue.jobs(scan.clone()).await?;
+        for job in page.jobs {
+            looked += 1;
+            let seq = job.seq;
+            if let Some(found) = app.store.queue.job(tenant, job.id).await? {
+                items.extend(pick(&found));
+            }
+            if items.len() >= limit || looked >= LOOKED_MAX {
+                let next_cursor = Some(seq.to_string());
+                return Ok(Page { items, next_cursor });
+            }
+        }
+        match page.next {
+            Some(next) => scan.before = Some(next),
+            None => {
+                return Ok(Page {
+                    items,
+                    next_cursor: None,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A packet comes in: it is stored before anything else happens, and its receipt is answered.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hapax::Claimed;
+use hapax::layer::{Asked, Route, conflict_details};
+use hapax::problem::{Problem, TraceId};
+use hapax_core::canonical::Selection;
+use hapax_core::{Claim, Fingerprint, Key, Outcome, Policy, Scope, Space, Tenant};
+use hapax_intake::intent::Packet;
+use serde_json::Value;
+
+use super::super::App;
+use super::super::payload::invalid;
+use super::{Envelope, settled};
+use crate::body::Received;
+use crate::intents::inbox;
+use crate::problem::{self, Refusal};
+
+/// Takes a packet. The same one again answers its receipt as it stands, and runs nothing.
+pub(in crate::api) async fn send(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Extension(trace): Extension<TraceId>,
+    Received(bytes): Received,
+) -> Result<Response, Refusal> {
+    let packet = Packet::read(&bytes).map_err(|refusal| problem::intake(&refusal))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| problem::internal())?;
+    let received = inbox::Received {
+        at: app.store.queue.time(),
+        trace_id: trace.as_str().to_owned(),
+        correlation_id: packet.correlation_id.clone(),
+        actor: packet.actor.clone(),
+    };
+    let job = inbox::job(tenant, &packet, text, &received)
+        .map_err(|why| invalid(why.what(), why.to_string()))?;
+    let named = match &packet.request_id {
+        Some(request_id) => {
+            let source = packet.source.as_str();
+            Named::claim(&app, tenant, (source, request_id), &bytes).await?
+        }
+        None => None,
+    };
+    let waiter = app.desk.waiter();
+    let planned = app.store.queue.plan(tenant, vec![job]).await?.pop();
+    let planned = planned.ok_or_else(problem::internal)?;
+    if let Some(named) = named {
+        named.settle(&app, planned.job.id.as_str()).await?;
+    }
+    let id = &planned.job.id;
+    let receipt = if planned.planned {
+        settled(&app, tenant, id, waiter).await?
+    } else {
+        super::shown(&super::find(&app, tenant, id).await?)
+    };
+    Ok(Envelope {
+        receipt,
+        was_there: !planned.planned,
+    }
+    .into_response())
+}
+
+/// A request id that stands for one packet of a source, from now on.
+struct Named(hapax_core::Lease);
+
+impl Named {
+    /// Claims the id for these bytes. `None` when it stands for them already.
+    async fn claim(
+        app: &App,
+        tenant: Tenant,
+        (source, request_id): (&str, &str),
+        bytes: &Bytes,
+    ) -> Result<Option<Self>, Refusal> {
+        let mut route = Route {
+            selection: Selection::default(),
+            ..Route::default()
+        };
+        route.policy.ttl = Policy::TTL_MAX;
+        let claim = claim(tenant, (source, request_id), bytes, &route)?;
+        match app.engine.claim(claim.clone()).await? {
+            Claimed::Granted(lease, _) => Ok(Some(Self(lease))),
+            Claimed::Replay(_) | Claimed::Busy(_) | Claimed::Lost(_) | Claimed::Erased => Ok(None),
+            Claimed::Conflict(record) => {
+                let now = app.engine.ledger().now();
+                let details = conflict_details(&record, &claim, &route, now);
+                let message = "another intent of this source had the same request_id";
+                let mut problem =
+                    Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_CONFLICT", message);
+                if let Value::Object(details) = details {
+                    for (name, value) in details {
+                        problem = problem.with_detail(&name, value);
+                    }
+                }
+                Err(problem.into())
+            }
+        }
+    }
+
+    /// Records what it stands for. If that fails the packet is stored all the same, and a retry finds it.
+    async fn settle(self, app: &App, receipt: &str) -> Result<(), Refusal> {
+        let outcome = Outcome::text(200, receipt);
+        app.engine.settle(self.0, outcome).await?;
+        Ok(())
+    }
+}
+
+fn claim(
+    tenant: Tenant,
+    (source, request_id): (&str, &str),
+    bytes: &Bytes,
+    route: &Route,
+) -> Result<Claim, Refusal> {
+    let internal = || Refusal::from(problem::internal());
+    let name = Fingerprint::of_parts(&[b"intent", source.as_bytes(), request_id.as_bytes()]);
+    let key = Key::new(&name.hex()).map_err(|_| internal())?;
+    let scope = Scope {
+        tenant,
+        space: Space::new("POST:intents").map_err(|_| internal())?,
+    };
+    let json = HeaderValue::from_static("application/json");
+    let headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
+    let uri = Uri::from_static("/v1/intents");
+    let asked = Asked::new(
+        &Method::POST,
+        &uri,
+        &headers,
+        bytes.clone(),
+        &route.selection,
+    );
+    Ok(asked.claim(scope, key, None, route))
+}

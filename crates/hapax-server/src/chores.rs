@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use hapax_core::job::JobKind;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -48,8 +47,7 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
 /// half of `shutdown_ms` and give back the rest.
 pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet<()>) {
     let (config, store, desk) = (&app.config, &app.store, &app.desk);
-    let kinds = vec![JobKind::DOWNLOAD];
-    let downloads = worker::worker(config, store, desk, kinds, config.worker_concurrency);
+    let downloads = worker::downloads(config, store, config.worker_concurrency);
     let grace = config.shutdown() / 2;
     for working in [downloads, worker::receipts(store, desk)] {
         let mut stop = stop.clone();

@@ -180,7 +180,7 @@ impl Config {
             // The older program's own names count too.
             if found.is_none() && OLDER.contains(&key.as_str()) {
                 name = key.to_ascii_uppercase();
-                found = env(&name)?;
+                found = env(&name)?.filter(|text| !text.is_empty());
             }
             if let Some(text) = found {
                 let value = typed(default, &text)
@@ -321,10 +321,11 @@ fn typed(default: &Value, text: &str) -> Result<Value, &'static str> {
             .parse()
             .map(Value::Integer)
             .map_err(|_| "is not a whole number"),
-        Value::Boolean(_) => text
-            .parse()
-            .map(Value::Boolean)
-            .map_err(|_| "is neither true nor false"),
+        Value::Boolean(_) => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Ok(Value::Boolean(true)),
+            "false" | "0" => Ok(Value::Boolean(false)),
+            _ => Err("is neither true nor false"),
+        },
         Value::Float(_) | Value::Datetime(_) | Value::Array(_) | Value::Table(_) => {
             Err("cannot be set by a variable")
         }

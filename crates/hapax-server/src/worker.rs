@@ -73,22 +73,15 @@ const RECEIPT_LEASE: Duration = Duration::from_secs(30);
 pub(crate) fn receipts(store: &Store, desk: &Desk) -> Worker {
     Worker::new(Arc::clone(&store.queue))
         .handler(inbox::kind(), desk.clone())
+        .place(inbox::place())
         .concurrency(RECEIPTS)
         .ttl(RECEIPT_LEASE)
 }
 
-/// A worker of these kinds.
-pub(crate) fn worker(
-    config: &Config,
-    store: &Store,
-    desk: &Desk,
-    kinds: Vec<JobKind>,
-    concurrency: usize,
-) -> Worker {
+/// A worker of downloads.
+pub(crate) fn downloads(config: &Config, store: &Store, concurrency: usize) -> Worker {
     Worker::new(Arc::clone(&store.queue))
         .handler(JobKind::DOWNLOAD, Downloads::new(config))
-        .handler(inbox::kind(), desk.clone())
-        .kinds(kinds)
         .concurrency(concurrency)
         .ttl(Duration::from_millis(config.worker_lease_ms))
 }

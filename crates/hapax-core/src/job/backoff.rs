@@ -4,12 +4,23 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::model::JobId;
+use super::model::{JobId, JobKind};
 
 /// The rest after the first failure.
 pub const FIRST: Duration = Duration::from_secs(1);
 /// The longest rest.
 pub const LONGEST: Duration = Duration::from_secs(3600);
+/// The longest rest of a receipt: somebody waits for it, and its gateway may be back any moment.
+pub const LONGEST_OF_INTENT: Duration = Duration::from_secs(30);
+
+/// The longest rest of a job of this kind.
+#[must_use]
+pub fn longest(kind: &JobKind) -> Duration {
+    match kind.as_str() {
+        "intent" => LONGEST_OF_INTENT,
+        _ => LONGEST,
+    }
+}
 
 /// The rest after this many failures: one second, then four times as long each time, at most an hour, less up
 /// to a half so that jobs which failed together do not come back together.

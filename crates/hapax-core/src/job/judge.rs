@@ -7,7 +7,7 @@ use std::time::Duration;
 mod ops;
 
 use super::act::{Act, Change, Deed, Done, Fence, Refusal};
-use super::backoff::rest;
+use super::backoff::{longest, rest};
 use super::graph::State;
 use super::model::{Hold, Job, Place};
 use super::op::Op;
@@ -298,7 +298,8 @@ fn fail(
     }
     next.state = State::Failed;
     next.lease = None;
-    next.available_at = now.plus(rest(&next.id, next.failures).max(after.unwrap_or_default()));
+    let pause = rest(&next.id, next.failures).min(longest(&next.kind));
+    next.available_at = now.plus(pause.max(after.unwrap_or_default()));
     Ok(next)
 }
 

@@ -270,7 +270,9 @@ impl NewJob {
                 format!("is larger than {} bytes", Job::PAYLOAD_BYTES_MAX),
             ));
         }
-        crate::canonical::check(payload.as_bytes())
+        // One level more than a document may have: a payload may wrap one.
+        let depth_max = crate::canonical::DEPTH_MAX + 1;
+        crate::canonical::check_with_depth(payload.as_bytes(), depth_max)
             .map_err(|reject| Invalid::new("payload", reject.to_string()))?;
         self.payload = Some(payload.into());
         Ok(self)

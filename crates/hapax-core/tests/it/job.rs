@@ -944,3 +944,19 @@ fn a_repeat_that_says_more_is_heard() {
     let kept = see(&there, None, 1, &on_job(mine(), with_result)).unwrap();
     assert_eq!(kept.job.unwrap().result.as_deref(), Some("7"));
 }
+
+#[test]
+fn a_receipt_never_rests_long() {
+    let kind = JobKind::new("intent").unwrap();
+    let planned = NewJob::new(kind, "shell", "k", "intent:r").unwrap();
+    let planned = planned.max_attempts(1000).at(Tenant::DEFAULT, 1, at(0));
+    let Taken::Leased(leased) = take(&planned, "w", TTL, at(0)) else {
+        panic!("a planned job can be leased");
+    };
+    let tired = Job {
+        failures: 50,
+        ..leased
+    };
+    let failed = see(&tired, None, 1, &on_job(mine(), fail(true))).unwrap();
+    assert!(failed.job.unwrap().available_at <= at(31));
+}

@@ -11,12 +11,14 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer};
+use hapax::problem::Problem;
 use hapax_core::Tenant;
-use hapax_core::job::{Job, JobId, Op};
-use serde_json::{Value, json};
+use hapax_core::job::{Job, JobId, Op, Refusal as JobRefusal};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::App;
-use super::jobs::shown::{ShownOp, raw};
+use super::jobs::shown::ShownOp;
 use super::jobs::{Id, refused};
 use crate::intents::desk::Waiter;
 use crate::intents::receipt::{Receipt, project};
@@ -50,8 +52,13 @@ impl IntoResponse for Envelope {
 /// The receipt and its operations, if it is one.
 async fn find(app: &App, tenant: Tenant, id: &JobId) -> Result<(Job, Vec<Op>), Refusal> {
     let found = app.store.queue.job(tenant, id.clone()).await?;
-    let found = found.filter(|(job, _)| job.kind == inbox::kind());
+    let found = found.filter(|(job, _)| is_receipt(job));
     Ok(found.ok_or_else(problem::not_found)?)
+}
+
+/// Whether the job is a receipt, and not one that somebody planned as a job of the same kind.
+fn is_receipt(job: &Job) -> bool {
+    job.kind == inbox::kind() && job.place == inbox::place()
 }
 
 /// The receipt as it stands now. An intent and its receipt have one id.
@@ -84,29 +91,46 @@ pub(super) async fn receipt(
     Ok(Answer(receipt).into_response())
 }
 
+/// What a receipt's job holds.
+#[derive(Deserialize)]
+struct Packed {
+    packet: Box<RawValue>,
+}
+
+/// An intent with everything that was recorded for it.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    intent_id: String,
+    receipt_id: String,
+    source: String,
+    idempotency_key: String,
+    received_at: String,
+    /// As it came, digit for digit.
+    packet: Option<Box<RawValue>>,
+    receipt: Receipt,
+    artifacts: Vec<ShownOp>,
+}
+
 /// An intent as it was received, its receipt, and everything that was recorded for it.
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Id(id): Id,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Shown>, Refusal> {
     let found = find(&app, tenant, &id).await?;
     let (job, ops) = &found;
-    let payload = job.payload.as_deref().and_then(raw);
-    let packet: Value = payload
-        .and_then(|payload| serde_json::from_str(payload.get()).ok())
-        .map_or(Value::Null, |payload: Value| payload["packet"].clone());
-    let artifacts: Vec<ShownOp> = ops.iter().map(ShownOp::of).collect();
-    Ok(Answer(json!({
-        "intent_id": job.id.as_str(),
-        "receipt_id": job.id.as_str(),
-        "source": job.work_id,
-        "idempotency_key": job.artifact_id,
-        "received_at": job.created_at.to_string(),
-        "packet": packet,
-        "receipt": shown(&found),
-        "artifacts": artifacts,
-    })))
+    let payload = job.payload.as_deref().unwrap_or("null");
+    let inbox: Option<Packed> = serde_json::from_str(payload).ok();
+    Ok(Answer(Shown {
+        intent_id: job.id.to_string(),
+        receipt_id: job.id.to_string(),
+        source: job.work_id.clone(),
+        idempotency_key: job.artifact_id.clone(),
+        received_at: job.created_at.to_string(),
+        packet: inbox.map(|inbox| inbox.packet),
+        receipt: shown(&found),
+        artifacts: ops.iter().map(ShownOp::of).collect(),
+    }))
 }
 
 /// Runs a receipt again on purpose, with new keys at the gateway.
@@ -123,7 +147,15 @@ pub(super) async fn replay(
         .apply(tenant, vec![act::replay(&job)])
         .await?;
     for done in done {
-        done.map_err(|refusal| refused::problem(&refusal))?;
+        done.map_err(|refusal| match refusal {
+            JobRefusal::LeaseLost { .. } => Problem::new(
+                StatusCode::CONFLICT,
+                "IDEMPOTENCY_IN_PROGRESS",
+                "it is being worked on; replay it when that has come to an end",
+            )
+            .retry_after(Duration::from_secs(1)),
+            other => refused::problem(&other),
+        })?;
     }
     let receipt = settled(&app, tenant, &id, waiter).await?;
     Ok(Envelope {

@@ -1,6 +1,8 @@
 //! `hapax worker`: leases jobs and runs them until it is told to stop.
 
 use anyhow::Result;
+use hapax_core::job::JobKind;
+use tokio_util::sync::CancellationToken;
 
 use super::serve::Signals;
 use crate::cli::Worker;
@@ -27,7 +29,14 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let store = Store::open(&config).await?;
     let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
     let named: Vec<String> = kinds.iter().map(ToString::to_string).collect();
-    let working = worker::worker(&config, &store, &desk, kinds, concurrency);
+    let of = |kind: &JobKind| {
+        if kind.is_download() {
+            worker::downloads(&config, &store, concurrency)
+        } else {
+            worker::receipts(&store, &desk).concurrency(concurrency)
+        }
+    };
+    let working: Vec<_> = kinds.iter().map(of).collect();
     out::line(&format!(
         "working on {}: {}, {concurrency} at a time",
         Database::of(&config)?,
@@ -46,7 +55,16 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
             "stopping; jobs that do not end in time are given back"
         );
     };
-    worker::run(working, store.clone(), stop, config.shutdown()).await;
+    let stopped = CancellationToken::new();
+    let all = working.into_iter().map(|one| {
+        let stop = stopped.clone().cancelled_owned();
+        worker::run(one, store.clone(), stop, config.shutdown())
+    });
+    let stopping = async {
+        stop.await;
+        stopped.cancel();
+    };
+    futures_util::future::join(futures_util::future::join_all(all), stopping).await;
     upkeep.abort();
     store.close().await;
     tracing::info!("stopped");

@@ -1,6 +1,6 @@
 //! A received packet as the job that is stored before anything else happens, and read back from it.
 
-use hapax_core::job::{Job, JobId, JobKind, NewJob};
+use hapax_core::job::{Job, JobId, JobKind, NewJob, Place};
 use hapax_core::{Invalid, Tenant, Time};
 use hapax_intake::intent::{Origin, Packet};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// How often a receipt is tried before it is given up. A gateway that does not answer is asked for days: a call that
 /// may have happened is no failure.
-const ATTEMPTS_MAX: u32 = 100;
+const ATTEMPTS_MAX: u32 = 10_000;
 
 /// The kind of these jobs.
 ///
@@ -17,6 +17,14 @@ const ATTEMPTS_MAX: u32 = 100;
 /// Never: the word has the form of a kind.
 pub(crate) fn kind() -> JobKind {
     JobKind::new("intent").expect("it has the form of a kind")
+}
+
+/// Where receipts are worked on: by this program, and by no worker that leases over the API.
+///
+/// # Panics
+/// Never: the word has the form of a place.
+pub(crate) fn place() -> Place {
+    Place::new("hapax:intents").expect("it has the form of a place")
 }
 
 /// What the door knows of a packet beside its text.
@@ -55,6 +63,7 @@ pub(crate) fn job(
     NewJob::new(kind(), packet.source.as_str(), packet.key(), &url)?
         .with_id(JobId::new(&receipt)?)
         .max_attempts(ATTEMPTS_MAX)
+        .in_place(place())
         .with_payload(&payload)
 }
 

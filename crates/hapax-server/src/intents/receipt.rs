@@ -151,7 +151,9 @@ impl<'a> Look<'a> {
 
     /// Why the receipt failed, if it did: an action failed for good, or its job is given up.
     fn trouble(&self, actions: &[(&Action, Option<&Op>)]) -> Option<Trouble> {
-        let is_dead = self.job.state == State::Dead;
+        // Without an outcome it was given up, or ended by somebody who does not run receipts.
+        let is_dead = self.job.state == State::Dead
+            || (self.job.state.is_terminal() && self.stored.outcome().is_none());
         let begun = || actions.iter().rev().filter_map(|(_, op)| *op);
         // A person who retried the job since wants it tried again.
         let is_fatal = |op: &&Op| op.state == OpState::Failed && op.epoch > self.job.retried;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use hapax::job::testing::MemoryQueue;
 use hapax_core::Tenant;
-use hapax_core::job::{Act, Ask, Deed, Done, Fence, JobId, NewJob, On, Queue, Refusal, Resolution};
+use hapax_core::job::{
+    Act, Ask, Deed, Done, Fence, JobId, NewJob, On, Place, Queue, Refusal, Resolution,
+};
 use hapax_intake::intent::{Answer, Packet, Policy};
 use hapax_store::Clock;
 use hapax_store::sqlite::{SqliteLedger, SqliteOptions};
@@ -56,7 +58,9 @@ fn job(text: &str, queue: &dyn Queue) -> NewJob {
         correlation_id: packet.correlation_id.clone(),
         actor: None,
     };
-    inbox::job(T, &packet, text, &received).unwrap()
+    // Anywhere, so that the helpers of tests, which know no place, can lease it.
+    let job = inbox::job(T, &packet, text, &received).unwrap();
+    job.in_place(Place::default())
 }
 
 impl Scene {

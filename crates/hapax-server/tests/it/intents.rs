@@ -321,6 +321,85 @@ fn a_request_id_stands_for_one_body(store: Store) {
     assert_eq!(gateway.calls().len(), 2);
 }
 
+fn receipts_are_not_jobs_for_strangers(store: Store) {
+    let node = store.serve("");
+    let kept = send(&node, &task("Mine")).json();
+    let lease = node.owner(
+        "POST",
+        "/v1/jobs/lease",
+        r#"{"owner":"stranger","limit":10}"#,
+    );
+    assert_eq!(
+        lease.json()["jobs"],
+        json!([]),
+        "receipts are leased by nobody else"
+    );
+    let forged = json!({"kind": "intent", "work_id": "w", "artifact_id": "a", "canonical_url": "intent:x",
+                        "payload": {"packet": task("Forged")}});
+    let forged = node.owner("POST", "/v1/jobs", &forged.to_string()).json();
+    let path = format!("/v1/receipts/{}", forged["job_id"].as_str().unwrap());
+    assert_eq!(
+        node.owner("GET", &path, "").status,
+        404,
+        "a job is not a receipt"
+    );
+    let all = node.owner("GET", "/v1/receipts", "").json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 1);
+    assert_eq!(all["items"][0]["receipt_id"], kept["receipt_id"]);
+}
+
+fn a_packet_is_shown_as_it_came(store: Store) {
+    let node = store.serve("");
+    let text = r#"{"kind":"intent","z":1.10,"n":12345678901234567890123,"a":{"b":[]}}"#;
+    let kept = node.owner("POST", "/v1/intents", text).json();
+    let path = format!("/v1/intents/{}", kept["intent_id"].as_str().unwrap());
+    let shown = node.owner("GET", &path, "").text();
+    assert!(shown.contains(text), "{shown}");
+    let deep = format!(
+        r#"{{"kind":"intent","d":{}{}}}"#,
+        "[".repeat(127),
+        "]".repeat(127)
+    );
+    let answer = node.owner("POST", "/v1/intents", &deep);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+fn equal_answers_at_once_are_one(store: Store) {
+    let gateway = Gateway::start(&[]);
+    let server = serve(&arguments(store), &gateway);
+    let mut packet = task("When?");
+    packet["fields"]["due"] = "someday soon".into();
+    let asked = send(&server, &packet).json();
+    let path = format!(
+        "/v1/clarifications/{}/answer",
+        asked["clarification"]["id"].as_str().unwrap()
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let answer = server.owner("POST", &path, r#"{"answer_text":"tomorrow"}"#);
+                assert_eq!(answer.status, 200, "{}", answer.text());
+            });
+        }
+    });
+    wait_for(&server, &asked["receipt_id"], "executed");
+    assert_eq!(gateway.calls().len(), 1);
+    let path = format!(
+        "/v1/receipts/{}/replay",
+        asked["receipt_id"].as_str().unwrap()
+    );
+    let again = server.owner("POST", &path, "").json();
+    assert_eq!(again["status"], "needs_clarification", "{again}");
+    let open = server
+        .owner("GET", "/v1/clarifications?status=open", "")
+        .json();
+    assert_eq!(
+        open["items"].as_array().unwrap().len(),
+        1,
+        "only what is asked now: {open}"
+    );
+}
+
 /// Every receipt that was ever answered exists after kills and comes to its end, with one key at the gateway.
 fn receipts_survive_kill_9(store: Store) {
     let gateway = Gateway::start(&[]);
@@ -437,4 +516,7 @@ on_both_stores!(
     what_is_not_to_be_done_is_not_done,
     a_request_id_stands_for_one_body,
     receipts_survive_kill_9,
+    receipts_are_not_jobs_for_strangers,
+    a_packet_is_shown_as_it_came,
+    equal_answers_at_once_are_one,
 );

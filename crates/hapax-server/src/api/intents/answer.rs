@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
-use hapax_core::job::OpState;
+use hapax_core::job::{JobId, Op, OpKey, OpState};
 use hapax_intake::intent::Answer;
 use serde_json::json;
 
@@ -27,30 +27,50 @@ pub(in crate::api) async fn answer(
     Json(answer): Json<Answer>,
 ) -> Result<Response, Refusal> {
     let op = app.store.queue.op(tenant, id.clone()).await?;
-    let op = op.ok_or_else(problem::not_found)?;
-    let found = find(&app, tenant, &op.job).await?;
-    let given = json!(answer).to_string();
-    if op.state == OpState::Done && op.result.as_deref() == Some(given.as_str()) {
-        let receipt = shown(&found);
-        let was_there = true;
-        return Ok(Envelope { receipt, was_there }.into_response());
-    }
-    let (job, ops) = &found;
-    let now = app.store.queue.time();
-    let resolve = act::answer(job, ops, id.as_str(), &answer, (app.desk.policy(), now));
-    let resolve = resolve.map_err(|why| match why {
-        NoAnswer::NotOpen => Problem::new(
-            StatusCode::CONFLICT,
-            "key_conflict",
-            "this question is answered already, or no longer asked",
-        ),
-        NoAnswer::Misfit(misfit) => invalid("answer", misfit.to_string()),
-    })?;
+    let job_id = op.ok_or_else(problem::not_found)?.job;
     let waiter = app.desk.waiter();
-    for done in app.store.queue.apply(tenant, vec![resolve]).await? {
-        done.map_err(|refusal| refused::problem(&refusal))?;
+    let Some(refusal) = give(&app, tenant, &id, &job_id, &answer).await? else {
+        let receipt = settled(&app, tenant, &job_id, waiter).await?;
+        let was_there = false;
+        return Ok(Envelope { receipt, was_there }.into_response());
+    };
+    // Somebody was quicker, perhaps with the same answer.
+    let given = json!(answer).to_string();
+    let op = app.store.queue.op(tenant, id).await?;
+    let is_same = |op: &Op| op.state == OpState::Done && op.result.as_deref() == Some(&given);
+    if !op.as_ref().is_some_and(is_same) {
+        return Err(refusal.into());
     }
-    let receipt = settled(&app, tenant, &job.id, waiter).await?;
-    let was_there = false;
+    let receipt = shown(&find(&app, tenant, &job_id).await?);
+    let was_there = true;
     Ok(Envelope { receipt, was_there }.into_response())
+}
+
+/// Gives the answer to the receipt; why not, if it is not taken.
+async fn give(
+    app: &App,
+    tenant: Tenant,
+    question: &OpKey,
+    receipt: &JobId,
+    answer: &Answer,
+) -> Result<Option<Problem>, Refusal> {
+    let (job, ops) = find(app, tenant, receipt).await?;
+    let rule = (app.desk.policy(), app.store.queue.time());
+    let resolve = match act::answer(&job, &ops, question.as_str(), answer, rule) {
+        Ok(resolve) => resolve,
+        Err(NoAnswer::NotOpen) => {
+            let why = "this question is answered already, or no longer asked";
+            return Ok(Some(Problem::new(
+                StatusCode::CONFLICT,
+                "key_conflict",
+                why,
+            )));
+        }
+        Err(NoAnswer::Misfit(misfit)) => {
+            return Ok(Some(invalid("answer", misfit.to_string())));
+        }
+    };
+    let done = app.store.queue.apply(tenant, vec![resolve]).await?;
+    let refusal = done.into_iter().find_map(Result::err);
+    Ok(refusal.map(|refusal| refused::problem(&refusal)))
 }

@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use super::super::App;
 use super::super::payload::invalid;
 use super::super::query::Query;
-use super::shown;
+use super::{is_receipt, shown};
 use crate::intents::inbox;
 use crate::intents::receipt::{Receipt, shown_question};
 use crate::problem::Refusal;
 
 /// How many receipts one page looks at.
 const LOOKED_MAX: usize = 1000;
+/// How many it looks at while it has found none.
+const EMPTY_MAX: usize = 20_000;
 const STATUSES: [&str; 6] = [
     "accepted",
     "planned",
@@ -78,12 +80,18 @@ pub(in crate::api) async fn clarifications(
         Some(_) => return Err(invalid("status", "is not one of open, answered").into()),
     };
     let page = pages(&app, tenant, &query, |(job, ops)| {
-        let asked = ops.iter().filter(|op| op.kind == "CLARIFY");
+        // A question from before a replay is no longer asked. Each receipt asks one at a time: the last one counts.
+        let asked = ops.iter().rev();
+        let mut asked = asked.filter(|op| op.kind == "CLARIFY" && op.epoch > job.redone);
         let is_it = |op: &&Op| match wanted {
             Some(state) => op.state == state,
             None => matches!(op.state, OpState::Waiting | OpState::Done),
         };
-        asked.filter(is_it).map(|op| question(job, op)).collect()
+        asked
+            .find(is_it)
+            .map(|op| question(job, op))
+            .into_iter()
+            .collect()
     });
     page.await.map(Answer)
 }
@@ -132,10 +140,15 @@ async fn pages<T>(
         for job in page.jobs {
             looked += 1;
             let seq = job.seq;
+            if !is_receipt(&job) {
+                continue;
+            }
             if let Some(found) = app.store.queue.job(tenant, job.id).await? {
                 items.extend(pick(&found));
             }
-            if items.len() >= limit || looked >= LOOKED_MAX {
+            // An empty page would look like the end to some.
+            let has_looked = looked >= LOOKED_MAX && !items.is_empty();
+            if items.len() >= limit || has_looked || looked >= EMPTY_MAX {
                 let next_cursor = Some(seq.to_string());
                 return Ok(Page { items, next_cursor });
             }

@@ -36,8 +36,12 @@ pub(in crate::api) async fn send(
         correlation_id: packet.correlation_id.clone(),
         actor: packet.actor.clone(),
     };
-    let job = inbox::job(tenant, &packet, text, &received)
-        .map_err(|why| invalid(why.what(), why.to_string()))?;
+    let job = inbox::job(tenant, &packet, text, &received).map_err(|why| match why.what() {
+        "payload" => {
+            problem::too_large("the packet is too large to be kept with what is known of it")
+        }
+        what => invalid(what, why.to_string()),
+    })?;
     let named = match &packet.request_id {
         Some(request_id) => {
             let source = packet.source.as_str();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::both::{Store, on_both_stores};
-use crate::fixture::Server;
+use crate::fixture::{Server, json, path};
 use crate::http::Answer;
 use gateway::{Gateway, Mood};
 
@@ -31,6 +31,24 @@ fn arguments(store: Store) -> Vec<String> {
         Store::Sqlite => Vec::new(),
         Store::Postgres => vec!["--database".to_owned(), crate::postgres::database()],
     }
+}
+
+/// A writer's token of this tenant, made by the command line beside the running server.
+fn token_of(server: &Server, store: &[String], tenant: &str) -> String {
+    let data = server.data();
+    let words = [
+        "token",
+        "create",
+        "--tenant",
+        tenant,
+        "--role",
+        "writer",
+        "--data",
+        path(&data),
+    ];
+    let store: Vec<&str> = store.iter().map(String::as_str).collect();
+    let made = json(&[&words[..], &store].concat());
+    made["token"].as_str().unwrap().to_owned()
 }
 
 fn task(title: &str) -> Value {
@@ -123,13 +141,41 @@ fn a_packet_is_executed_once_and_its_duplicate_gets_the_receipt(store: Store) {
         .map(|op| op["kind"].as_str().unwrap())
         .collect();
     assert_eq!(kinds, ["PLAN", "ACT", "OUTCOME"]);
+}
 
-    // Another source and another tenant have receipts of their own.
+fn sources_actors_and_tenants_have_receipts_of_their_own(store: Store) {
+    let gateway = Gateway::start(&[]);
+    let store = arguments(store);
+    let server = serve(&store, &gateway);
+    let envelope = send(&server, &task("Call Ada")).json();
+    let mut acted = task("Call Ada");
+    acted["actor"] = "ada".into();
+    let by_ada = send(&server, &acted).json()["receipt_id"].clone();
+    acted["actor"] = "bob".into();
+    let by_bob = send(&server, &acted).json()["receipt_id"].clone();
+    assert!(by_ada != by_bob && by_ada != envelope["receipt_id"]);
+    let tenant = "00000000-0000-0000-0000-000000000007";
+    let token = token_of(&server, &store, tenant);
+    let elsewhere = server.bearing(&token, "POST", "/v1/intents", &task("Call Ada").to_string());
+    assert_eq!(
+        elsewhere.json()["status"],
+        "executed",
+        "{}",
+        elsewhere.text()
+    );
+    assert_ne!(elsewhere.json()["receipt_id"], envelope["receipt_id"]);
+    let theirs = format!("/v1/receipts/{}", envelope["receipt_id"].as_str().unwrap());
+    assert_eq!(server.bearing(&token, "GET", &theirs, "").status, 404);
     let mut other = task("Call Ada");
     other["source"] = "telegram".into();
     assert_ne!(
         send(&server, &other).json()["receipt_id"],
         envelope["receipt_id"]
+    );
+    assert_eq!(
+        gateway.keys().len(),
+        5,
+        "each is carried out under a key of its own"
     );
 }
 
@@ -509,6 +555,7 @@ fn a_death_after_every_write_loses_no_receipt_and_no_action(store: Store) {
 on_both_stores!(
     a_death_after_every_write_loses_no_receipt_and_no_action,
     a_packet_is_executed_once_and_its_duplicate_gets_the_receipt,
+    sources_actors_and_tenants_have_receipts_of_their_own,
     a_hundred_equal_packets_at_once_are_one,
     a_downstream_failure_is_a_502_that_stays_until_it_is_replayed,
     a_time_out_is_in_doubt_and_goes_on_with_the_same_key,

@@ -14,7 +14,7 @@ fn page(size: u64, most: u64) -> Hostile {
     let temper = if most == 0 {
         Temper::Honest
     } else {
-        Temper::Large(most)
+        Temper::Large(most, Duration::from_millis(most >> 14))
     };
     let page = Page {
         temper,

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+/// How much is written at a time.
+const CHUNK: u64 = 256 << 10;
+
 /// How a file misbehaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Temper {
@@ -28,8 +31,8 @@ pub(crate) enum Temper {
     NoHead,
     /// Ranges are not known, and the first body ends in the middle.
     NoRanges,
-    /// Every connection brings at most this much of it, slowly.
-    Large(u64),
+    /// Every connection brings at most this much of it, and all of it takes about this long.
+    Large(u64, Duration),
 }
 
 /// One file.
@@ -237,17 +240,18 @@ fn serve(
         Temper::Cut if bodies <= 3 => page.size / 4,
         Temper::Changes | Temper::NoRanges if bodies == 1 => page.size / 2,
         Temper::Short if bodies == 1 => page.size - from - 1,
-        Temper::Large(most) => most,
+        Temper::Large(most, _) => most,
         _ => u64::MAX / 2,
     };
     let end = page.size.min(from + most);
     let mut at = from;
     while at < end {
-        let some = page.bytes(version, at, (end - at).min(256 << 10));
+        let some = page.bytes(version, at, (end - at).min(CHUNK));
         stream.write_all(&some)?;
         at += some.len() as u64;
-        if matches!(page.temper, Temper::Large(_)) {
-            std::thread::sleep(Duration::from_millis(1));
+        if let Temper::Large(_, whole) = page.temper {
+            let chunks = u32::try_from(page.size.div_ceil(CHUNK)).unwrap();
+            std::thread::sleep(whole / chunks);
         }
     }
     Ok(())

@@ -32,6 +32,7 @@ pub mod canonical;
 pub mod claim;
 pub mod decide;
 pub mod diff;
+pub mod entry;
 pub mod error;
 pub mod fingerprint;
 pub mod job;

@@ -8,6 +8,7 @@
 mod canonical;
 mod decide;
 mod diff;
+mod entry;
 mod job;
 mod job_history;
 mod job_key;

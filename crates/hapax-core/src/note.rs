@@ -1,4 +1,4 @@
-//! The audit trail's row: what happened to a key or a job, when, and on whose word. It never holds a body or a secret.
+//! The audit trail's row: what happened to a key, a job or a policy, when, and on whose word. It never holds a body or a secret.
 
 use std::fmt;
 
@@ -36,11 +36,15 @@ pub enum Action {
     OpResolved,
     /// Leases that ran out and operations without a runner were cleaned up.
     Reconciled,
+    /// A policy of entries was changed or added.
+    PolicyChanged,
+    /// The test mode of entries was turned on or off.
+    TestModeChanged,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Replay,
         Self::Conflict,
         Self::Expired,
@@ -52,6 +56,8 @@ impl Action {
         Self::JobRetried,
         Self::OpResolved,
         Self::Reconciled,
+        Self::PolicyChanged,
+        Self::TestModeChanged,
     ];
 
     /// The word used in storage and in the API.
@@ -69,6 +75,8 @@ impl Action {
             Action::JobRetried => "job_retried",
             Action::OpResolved => "op_resolved",
             Action::Reconciled => "jobs_reconciled",
+            Action::PolicyChanged => "policy_changed",
+            Action::TestModeChanged => "test_mode_changed",
         }
     }
 

@@ -8,6 +8,10 @@
 //!
 //! Both hash the text as it was received, by `hcj-1`; what they refuse, they refuse with every fault at once.
 //!
+//! - [`email`]: a mail becomes an entry with its type and its keys; [`mbox`] gives the mails of a mailbox file.
+//! - [`telegram`], [`webpage`]: a message or a page becomes the fields of an entry, with [`url`] as the one spelling of
+//!   addresses and [`quality`] as the one measure of texts.
+//!
 //! ```
 //! use hapax_intake::intent::Packet;
 //!
@@ -22,10 +26,21 @@
 //! # Ok::<(), hapax_intake::Refusal>(())
 //! ```
 
+pub mod date;
+pub mod email;
 pub mod intent;
+pub mod link;
+pub mod mbox;
+pub mod quality;
 pub mod refusal;
 pub mod snapshot;
+pub mod subject;
+pub mod telegram;
+pub mod text;
+pub mod url;
+pub mod webpage;
 
 mod derive;
+mod given;
 
 pub use refusal::{Fault, Refusal};

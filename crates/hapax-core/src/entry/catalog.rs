@@ -1,5 +1,7 @@
 //! The seam that stores of entries implement. What a match means is the rule's business, not a store's.
 
+use std::sync::Arc;
+
 use super::column::Column;
 use super::draft::{Change, Draft, Refused, Which};
 use super::fields::Row;
@@ -63,8 +65,8 @@ impl Action {
 pub struct Kept {
     /// What was done.
     pub action: Action,
-    /// The row after it.
-    pub row: Row,
+    /// The row after it. Items of one batch that met the same state share it.
+    pub row: Arc<Row>,
     /// The key by which it met a row.
     pub matched_on: Option<Which>,
     /// The key that belongs to another row and was left out.

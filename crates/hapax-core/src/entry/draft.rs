@@ -57,7 +57,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Reads a flat entry. `moment` reads a time. Members that an answer of ours has and an entry has not are skipped:
+    /// Reads a flat entry. `moment` reads a time. A null says nothing: it leaves what a row has. Members that an answer of ours has and an entry has not are skipped:
     /// `retrieval_update_skipped`, `action`, and what begins with `_batch`.
     ///
     /// # Errors
@@ -67,6 +67,7 @@ impl Draft {
         moment: impl Fn(&str) -> Option<Time>,
     ) -> Result<Self, Refused> {
         let mut read = read(entry, moment)?;
+        read.fields = read.fields.without_nulls();
         if read.fields.text(Column::Source).is_none_or(str::is_empty) {
             return Err(Refused::shape(vec![(
                 "/source".to_owned(),
@@ -139,14 +140,15 @@ pub struct Change {
     pub entry_id: Option<i64>,
     /// Its UUID, if that is how it is named. If both are given, both must be its.
     pub id: Option<Uuid>,
-    /// What it shall say.
+    /// What it shall say. A null empties a column.
     pub fields: Fields,
-    /// Columns it names that are never changed.
+    /// Columns it names that are never changed, among them where the entry came from: so what a normalise route answered
+    /// can go over an entry of another source.
     pub ignored: Vec<Column>,
 }
 
 impl Change {
-    /// Reads a flat change: `id` or `entry_id`, and the columns to change.
+    /// Reads a flat change: `id` or `entry_id`, and the columns to change. The source and the keys of an entry stay.
     ///
     /// # Errors
     /// The refusal, if neither is there or readable, or as [`Draft::read`].
@@ -195,7 +197,8 @@ impl Change {
             .filter(|column| !named.contains(column))
             .collect();
         let mut fields = read.fields;
-        for column in Column::ALL.iter().filter(|column| column.is_key()) {
+        let keys = Column::ALL.iter().filter(|column| column.is_key());
+        for column in keys.chain([&Column::Source]) {
             if fields.remove(*column).is_some() {
                 ignored.push(*column);
             }
@@ -249,6 +252,9 @@ fn read(
         } else if holds_nul(value) {
             let message = "holds the character U+0000, which cannot be stored";
             faults.push((pointer(name), message.to_owned()));
+        } else if column.kind() == Kind::Number {
+            // A whole number in such a column comes back as a double, so it is one from the start.
+            draft.fields.put(column, value.as_f64());
         } else {
             draft.fields.put(column, value.clone());
         }

@@ -77,6 +77,19 @@ impl Fields {
         self.0.iter().map(|(column, value)| (*column, value))
     }
 
+    /// Takes back what was said to be null.
+    #[must_use]
+    pub fn without_nulls(mut self) -> Self {
+        self.0.retain(|_, value| !value.is_null());
+        self
+    }
+
+    /// About how many bytes it takes: its texts, and those in its lists and objects.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.0.values().map(weight).sum()
+    }
+
     /// As a JSON object, with what was said to be null.
     #[must_use]
     pub fn into_json(self) -> Map<String, Value> {
@@ -120,7 +133,7 @@ impl Row {
             created_at: now,
             updated_at: now,
             revision: 1,
-            fields: without_nulls(fields),
+            fields: fields.without_nulls(),
         }
     }
 
@@ -144,7 +157,7 @@ impl Row {
                 next.put(column, value.clone());
             }
         }
-        without_nulls(next)
+        next.without_nulls()
     }
 
     /// What `column` holds, also of those that the store gives.
@@ -170,9 +183,16 @@ impl Row {
     }
 }
 
-fn without_nulls(mut fields: Fields) -> Fields {
-    fields.0.retain(|_, value| !value.is_null());
-    fields
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(weight).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| name.len() + weight(value))
+            .sum(),
+    }
 }
 
 /// Puts `over` over `under`: objects are merged member by member, anything else is replaced. A null says nothing of an

@@ -28,7 +28,8 @@
 //! ```
 //!
 //! Where to read on: [`mod@judge`] is the rule, [`plan`] applies it to a batch, [`catalog`] is the seam that stores
-//! implement, [`import`] is how a backlog gets in.
+//! implement, [`import`] is how a backlog gets in, [`t1`] how
+//! entries are enriched.
 
 pub mod catalog;
 pub mod column;
@@ -39,6 +40,7 @@ pub mod judge;
 pub mod plan;
 pub mod policy;
 pub mod schema;
+pub mod t1;
 
 pub use catalog::{Action, Catalog, Done, Incoming, Kept, Search, Sort, Target, TestMode, Written};
 pub use column::{Column, Kind as ColumnKind};
@@ -51,3 +53,7 @@ pub use judge::{Judged, KeyConflict, Match, judge};
 pub use plan::{Lookup, Plan};
 pub use policy::{ConflictAction, Policy, PolicyChange, SecondaryMatch};
 pub use schema::Schema;
+pub use t1::{
+    Batch, BatchState, BatchStatus, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus,
+    ItemText, NewBatch, NewItem, Provider,
+};

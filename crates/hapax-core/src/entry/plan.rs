@@ -2,6 +2,7 @@
 //! A store decides nothing; two items of one batch meet like two requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -12,9 +13,12 @@ use super::judge::{Judged, judge, within_limits};
 use super::policy::Policy;
 use crate::time::Time;
 
+/// How much one batch may replace, in bytes of texts: each old state is kept.
+pub const REPLACED_BYTES_MAX: usize = 128 << 20;
+
 /// A row that the batch meets or makes.
 struct Held {
-    row: Row,
+    row: Arc<Row>,
     is_new: bool,
     changed: bool,
 }
@@ -33,7 +37,8 @@ pub struct Plan {
     by_number: HashMap<i64, usize>,
     by_id: HashMap<Uuid, usize>,
     rulings: Vec<Ruling>,
-    replaced: Vec<(usize, Row)>,
+    replaced: Vec<(usize, Arc<Row>)>,
+    replaced_bytes: usize,
 }
 
 /// A key of a draft under its policy: what a store looks rows up by.
@@ -104,6 +109,7 @@ impl Plan {
             by_id: HashMap::new(),
             rulings: Vec::with_capacity(batch.len()),
             replaced: Vec::new(),
+            replaced_bytes: 0,
         };
         for row in found {
             if !plan.by_id.contains_key(&row.id) {
@@ -134,7 +140,7 @@ impl Plan {
             }
         }
         self.held.push(Held {
-            row,
+            row: Arc::new(row),
             is_new,
             changed: false,
         });
@@ -161,7 +167,7 @@ impl Plan {
             .iter()
             .find(|policy| Some(policy.key.as_str()) == draft.policy());
         let [by_primary, by_secondary] = Which::BOTH.map(|which| self.place_of(draft, which));
-        let row = |place: Option<usize>| place.map(|place| &self.held[place].row);
+        let row = |place: Option<usize>| place.map(|place| &*self.held[place].row);
         let judged = judge(policy, draft, row(by_primary), row(by_secondary));
         let found_at = |on| match on {
             Which::Primary => by_primary,
@@ -184,8 +190,10 @@ impl Plan {
             ),
             Judged::Update { found, fields } => {
                 let place = found_at(found.on);
-                if let Some(place) = place {
-                    self.replace(place, fields, now);
+                if let Some(place) = place
+                    && let Err(refused) = self.replace(place, fields, now)
+                {
+                    return Ruling::refused(refused);
                 }
                 (place, Action::Updated, Some(found.on), found.conflict)
             }
@@ -214,7 +222,9 @@ impl Plan {
         if let Err(refused) = within_limits(&fields) {
             return Ruling::refused(refused);
         }
-        self.replace(place, fields, now);
+        if let Err(refused) = self.replace(place, fields, now) {
+            return Ruling::refused(refused);
+        }
         self.ruling(Some(place), None, |row| Kept {
             action: Action::Updated,
             row,
@@ -225,16 +235,34 @@ impl Plan {
     }
 
     /// Puts `fields` in place and keeps the old row, unless nothing changes.
-    fn replace(&mut self, place: usize, fields: super::Fields, now: Time) {
+    ///
+    /// # Errors
+    /// The refusal, if the batch would keep more than [`REPLACED_BYTES_MAX`] of old rows.
+    fn replace(&mut self, place: usize, fields: super::Fields, now: Time) -> Result<(), Refused> {
         let held = &mut self.held[place];
         if held.row.fields == fields {
-            return;
+            return Ok(());
         }
-        self.replaced.push((place, held.row.clone()));
-        held.row.fields = fields;
-        held.row.revision += 1;
-        held.row.updated_at = now.max(held.row.updated_at);
+        let bytes = self.replaced_bytes.saturating_add(held.row.fields.weight());
+        if bytes > REPLACED_BYTES_MAX {
+            return Err(Refused::new(
+                "payload_too_large",
+                format!(
+                    "the batch would replace more than {REPLACED_BYTES_MAX} bytes of entries; send fewer changes at once"
+                ),
+            ));
+        }
+        self.replaced_bytes = bytes;
+        let next = Row {
+            fields,
+            revision: held.row.revision + 1,
+            updated_at: now.max(held.row.updated_at),
+            ..*held.row
+        };
+        let old = std::mem::replace(&mut held.row, Arc::new(next));
+        self.replaced.push((place, old));
         held.changed = true;
+        Ok(())
     }
 
     /// The answer with the row as it is now; `conflict_place` is of the row that its conflict names.
@@ -242,12 +270,12 @@ impl Plan {
         &self,
         place: Option<usize>,
         conflict_place: Option<usize>,
-        kept: impl FnOnce(Row) -> Kept,
+        kept: impl FnOnce(Arc<Row>) -> Kept,
     ) -> Ruling {
         let Some(held) = place.and_then(|place| self.held.get(place)) else {
             return Ruling::missing();
         };
-        let kept = kept(held.row.clone());
+        let kept = kept(Arc::clone(&held.row));
         Ruling {
             place,
             conflict_place: kept.conflict.as_ref().and(conflict_place),
@@ -274,7 +302,7 @@ impl Plan {
         let mut numbers = numbers.into_iter();
         for held in self.held.iter_mut().filter(|held| held.is_new) {
             if let Some(number) = numbers.next() {
-                held.row.entry_id = number;
+                Arc::make_mut(&mut held.row).entry_id = number;
             }
         }
     }
@@ -284,7 +312,7 @@ impl Plan {
         self.held
             .iter()
             .filter(|held| held.is_new)
-            .map(|held| &held.row)
+            .map(|held| &*held.row)
     }
 
     /// The rows to be rewritten, as they are at the end of the batch.
@@ -292,14 +320,14 @@ impl Plan {
         self.held
             .iter()
             .filter(|held| held.changed && !held.is_new)
-            .map(|held| &held.row)
+            .map(|held| &*held.row)
     }
 
     /// The states that were replaced, to be kept: each once, with its number and its revision.
     pub fn replaced(&self) -> impl Iterator<Item = Row> {
         self.replaced.iter().map(|(place, row)| Row {
             entry_id: self.held[*place].row.entry_id,
-            ..row.clone()
+            ..Row::clone(row)
         })
     }
 
@@ -311,8 +339,10 @@ impl Plan {
             .into_iter()
             .map(|ruling| match ruling.done {
                 Done::Kept(mut kept) => {
-                    if let Some(place) = ruling.place {
-                        kept.row.entry_id = numbers[place];
+                    if let Some(place) = ruling.place
+                        && kept.row.entry_id != numbers[place]
+                    {
+                        Arc::make_mut(&mut kept.row).entry_id = numbers[place];
                     }
                     if let (Some(conflict), Some(place)) =
                         (kept.conflict.as_mut(), ruling.conflict_place)

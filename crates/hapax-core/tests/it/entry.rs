@@ -337,6 +337,54 @@ fn a_policy_change_keeps_what_it_does_not_say_and_checks_its_columns() {
     );
 }
 
+#[test]
+fn a_null_leaves_what_a_conflicting_row_has_and_empties_a_column_of_a_change() {
+    let first = keyed(
+        "telegram_thought_v1",
+        Some("a"),
+        None,
+        json!({"title": "by hand"}),
+    );
+    let again = keyed(
+        "telegram_thought_v1",
+        Some("a"),
+        None,
+        json!({"title": null}),
+    );
+    let mut shelf = Shelf::default();
+    shelf.write(vec![Incoming::Insert(first), Incoming::Insert(again)]);
+    assert_eq!(shelf.rows[0].fields.text(Column::Title), Some("by hand"));
+    assert!(shelf.replaced.is_empty(), "nothing changed");
+
+    let change = json!({"entry_id": 1, "title": null, "source": "web"});
+    let change = Change::read(&object(change)).expect("readable");
+    assert_eq!(change.ignored, [Column::Source]);
+    shelf.write(vec![Incoming::Update(change)]);
+    assert_eq!(shelf.rows[0].fields.text(Column::Title), None);
+    assert_eq!(shelf.rows[0].fields.text(Column::Source), Some("telegram"));
+}
+
+#[test]
+fn a_batch_that_would_replace_too_much_refuses_what_is_over() {
+    let large = "x".repeat(30 << 20);
+    let said = json!({"clean_text": large, "title": "0"});
+    let mut batch = vec![Incoming::Insert(keyed(
+        "telegram_thought_v1",
+        Some("a"),
+        None,
+        said,
+    ))];
+    batch.extend((1..8).map(|number| {
+        let said = json!({"title": number.to_string()});
+        Incoming::Insert(keyed("telegram_thought_v1", Some("a"), None, said))
+    }));
+    let done = Shelf::default().write(batch);
+    let refused = done.iter().filter(
+        |done| matches!(done, Done::Refused(refused) if refused.code == "payload_too_large"),
+    );
+    assert_eq!((done.len(), refused.count()), (8, 3));
+}
+
 /// A store in a vector: what the plan says is written, and nothing else is done.
 #[derive(Default)]
 struct Shelf {

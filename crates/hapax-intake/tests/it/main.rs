@@ -7,10 +7,19 @@
 
 mod answer;
 mod due;
+mod entry;
+mod extraction;
 mod forged;
+mod hostile;
 mod intent;
+mod mail;
+mod mail_corpus;
+mod mail_random;
+mod mailbox;
+mod message;
 mod random;
 mod snapshot;
+mod update;
 
 use serde_json::Value;
 

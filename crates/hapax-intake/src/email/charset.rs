@@ -1,0 +1,110 @@
+//! Bytes of a mail made text, whatever it says they are. What is readable in them stays readable.
+
+use mail_parser::decoders::charsets::map::charset_decoder;
+
+/// The text of `bytes`, which claim to be in `charset`.
+///
+/// Bytes that claim nothing, ASCII, UTF-8 or a charset that nobody knows are UTF-8 if they can be; if they cannot, and
+/// hold no character of UTF-8 beyond ASCII at all, they are read as windows-1252, as mail programs do. Where both
+/// readings fail, the broken bytes become U+FFFD and the rest stays.
+pub(super) fn decode(bytes: &[u8], charset: Option<&str>) -> String {
+    let name = charset.unwrap_or_default().trim().to_ascii_lowercase();
+    let is_plain = matches!(name.as_str(), "" | "utf-8" | "utf8" | "us-ascii" | "ascii");
+    match charset_decoder(name.as_bytes()).filter(|_| !is_plain) {
+        Some(decode) => {
+            let text = decode(bytes);
+            // Of some charsets nothing is read at all; what is ASCII in them is better than nothing.
+            if text == "\u{fffd}" && bytes.len() > 1 {
+                guess(bytes)
+            } else {
+                text
+            }
+        }
+        None => guess(bytes),
+    }
+}
+
+fn guess(bytes: &[u8]) -> String {
+    let is_ascii_beside = bytes.utf8_chunks().all(|chunk| chunk.valid().is_ascii());
+    let is_broken = str::from_utf8(bytes).is_err();
+    match charset_decoder(b"windows-1252") {
+        Some(decode) if is_broken && is_ascii_beside => decode(bytes),
+        Some(_) | None => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// What a transfer encoding hides. A faulty encoding hides little: what cannot be decoded stays as it is.
+pub(super) fn transferred(bytes: &[u8], encoding: &str) -> Vec<u8> {
+    match encoding
+        .trim()
+        .trim_end_matches(';')
+        .to_ascii_lowercase()
+        .as_str()
+    {
+        "base64" => base64(bytes).unwrap_or_else(|| bytes.to_vec()),
+        "quoted-printable" => quoted_printable(bytes, false),
+        _ => bytes.to_vec(),
+    }
+}
+
+/// How many bytes a part has behind its transfer encoding, without decoding it.
+pub(super) fn transferred_len(bytes: &[u8], encoding: &str) -> usize {
+    if encoding.trim().eq_ignore_ascii_case("base64") {
+        bytes.iter().filter(|byte| is_base64(**byte)).count() * 3 / 4
+    } else {
+        bytes.len()
+    }
+}
+
+/// Base64, with whatever is no part of it left out.
+pub(super) fn base64(bytes: &[u8]) -> Option<Vec<u8>> {
+    let letters: Vec<u8> = bytes
+        .iter()
+        .copied()
+        .filter(|byte| is_base64(*byte) || *byte == b'=')
+        .collect();
+    mail_parser::decoders::base64::base64_decode(&letters)
+}
+
+const fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
+}
+
+/// Quoted-printable, of a body or of a word in a header, where `_` is a space.
+pub(super) fn quoted_printable(bytes: &[u8], is_word: bool) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'_' if is_word => plain.push(b' '),
+            b'=' => match (hex(after, 0), hex(after, 1)) {
+                (Some(high), Some(low)) => {
+                    plain.push(high << 4 | low);
+                    rest = &after[2..];
+                }
+                _ => match after_soft_break(after) {
+                    Some(next) => rest = next,
+                    None => plain.push(b'='),
+                },
+            },
+            byte => plain.push(byte),
+        }
+    }
+    plain
+}
+
+/// What follows the line end at the start of `bytes`, blanks before it included. Blanks are few in a real one.
+fn after_soft_break(bytes: &[u8]) -> Option<&[u8]> {
+    let blanks = bytes
+        .iter()
+        .take(80)
+        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+        .count();
+    bytes[blanks..].strip_prefix(b"\n")
+}
+
+fn hex(bytes: &[u8], at: usize) -> Option<u8> {
+    let digit = char::from(*bytes.get(at)?).to_digit(16)?;
+    u8::try_from(digit).ok()
+}

@@ -1,0 +1,361 @@
+//! What in a mail's text is somebody else's: quotations, the mail below, a signature. It finds them by their marks, in
+//! one pass, and never takes the whole text away.
+
+use std::ops::Range;
+
+use super::phrase::{self, Ending, Field};
+
+/// How many lines an attribution may be folded into.
+const ATTRIBUTION_LINES_MAX: usize = 3;
+/// How many lines of fields a block may have.
+const BLOCK_LINES_MAX: usize = 12;
+/// How many lines below its mark a signature may have.
+const SIGNATURE_LINES_MAX: usize = 12;
+const LINE_BYTES_MAX: usize = 1_000;
+
+/// By what a text shows that it answers another mail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Evidence {
+    /// "On Monday Ada wrote:" with quoted lines below.
+    Attribution,
+    /// Quoted lines beside own ones.
+    Quotation,
+    /// `-----Original Message-----`.
+    OriginalMessage,
+    /// The fields From, Sent, To and Subject of the mail below.
+    HeaderBlock,
+}
+
+impl Evidence {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Attribution => "attribution",
+            Self::Quotation => "quotation",
+            Self::OriginalMessage => "original_message",
+            Self::HeaderBlock => "header_block",
+        }
+    }
+}
+
+/// A mark that the mail of somebody else follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Mark {
+    /// The lines of an attribution, and whether quoted lines follow it.
+    Attribution {
+        lines: Range<usize>,
+        is_quoted: bool,
+    },
+    Original(usize),
+    Block(Range<usize>),
+    /// The mark of a forwarded mail and the fields below it.
+    Forward(Range<usize>),
+}
+
+impl Mark {
+    fn lines(&self) -> Range<usize> {
+        match self {
+            Self::Attribution { lines, .. } | Self::Block(lines) | Self::Forward(lines) => {
+                lines.clone()
+            }
+            Self::Original(at) => *at..*at + 1,
+        }
+    }
+}
+
+/// A text with the marks that were found in it.
+#[derive(Debug)]
+pub(super) struct Reply<'a> {
+    lines: Vec<&'a str>,
+    marks: Vec<Mark>,
+}
+
+impl<'a> Reply<'a> {
+    pub(super) fn read(text: &'a str) -> Self {
+        let lines: Vec<&str> = text.lines().collect();
+        let mut marks = Vec::new();
+        let mut at = 0;
+        while at < lines.len() {
+            let mark = mark_at(&lines, at);
+            at = mark.as_ref().map_or(at + 1, |mark| mark.lines().end);
+            marks.extend(mark);
+        }
+        Self { lines, marks }
+    }
+
+    /// The strongest sign that the text is an answer; the mark of a forwarded mail is none.
+    pub(super) fn evidence(&self) -> Option<Evidence> {
+        let forward = self.forward().map_or(self.lines.len(), |lines| lines.start);
+        let marked = self.marks.iter().find_map(|mark| match mark {
+            Mark::Attribution {
+                is_quoted: true, ..
+            } => Some(Evidence::Attribution),
+            Mark::Original(_) => Some(Evidence::OriginalMessage),
+            Mark::Block(_) => Some(Evidence::HeaderBlock),
+            Mark::Attribution {
+                is_quoted: false, ..
+            }
+            | Mark::Forward(_) => None,
+        });
+        let own = &self.lines[..forward];
+        let has_own = || {
+            own.iter()
+                .any(|line| !is_quote(line) && !line.trim().is_empty())
+        };
+        marked.or_else(|| (has_quotation(own) && has_own()).then_some(Evidence::Quotation))
+    }
+
+    /// The lines of the first mark of a forwarded mail.
+    fn forward(&self) -> Option<Range<usize>> {
+        self.marks.iter().find_map(|mark| match mark {
+            Mark::Forward(lines) => Some(lines.clone()),
+            Mark::Attribution { .. } | Mark::Original(_) | Mark::Block(_) => None,
+        })
+    }
+
+    /// What the fields below the mark of a forwarded mail say: from, sent and subject.
+    pub(super) fn forwarded(&self) -> Option<[Option<&'a str>; 3]> {
+        let lines = self.forward()?;
+        let said = |wanted: Field| {
+            self.lines[lines.clone()]
+                .iter()
+                .filter_map(|line| phrase::field(bare(line)))
+                .find(|(field, value)| *field == wanted && !value.is_empty())
+                .map(|(_, value)| super::cut(value, LINE_BYTES_MAX))
+        };
+        Some([
+            said(Field::From),
+            said(Field::Date).or_else(|| said(Field::Sent)),
+            said(Field::Subject),
+        ])
+    }
+
+    /// The writer's own lines: quotations and their marks gone, and whatever follows the mark of a mail below. A
+    /// forwarded mail stays, without its mark. If that leaves nothing, it is the whole text.
+    pub(super) fn own(&self, takes_quotes: bool) -> String {
+        let mut kept: Vec<&str> = Vec::new();
+        let mut forwarded: &[&str] = &[];
+        let mut marks = self.marks.iter().peekable();
+        let mut at = 0;
+        while at < self.lines.len() {
+            let Some(mark) = marks.next_if(|mark| mark.lines().start == at) else {
+                let line = self.lines[at];
+                if !(takes_quotes && is_quote(line)) {
+                    kept.push(line);
+                }
+                at += 1;
+                continue;
+            };
+            at = mark.lines().end;
+            match mark {
+                Mark::Forward(_) => {
+                    forwarded = &self.lines[at..];
+                    break;
+                }
+                _ if !takes_quotes => kept.extend(&self.lines[mark.lines()]),
+                Mark::Attribution {
+                    is_quoted: true, ..
+                } => {}
+                Mark::Attribution {
+                    is_quoted: false, ..
+                }
+                | Mark::Original(_)
+                | Mark::Block(_) => {
+                    if !is_blank(&kept) {
+                        break;
+                    }
+                    kept.extend(&self.lines[mark.lines()]);
+                }
+            }
+        }
+        let own = unsigned(&kept);
+        let parts = [own, forwarded];
+        let parts = parts
+            .iter()
+            .filter(|lines| !is_blank(lines))
+            .map(|lines| lines.join("\n"));
+        let text = parts.collect::<Vec<_>>().join("\n\n");
+        if text.is_empty() {
+            self.lines.join("\n")
+        } else {
+            text
+        }
+    }
+}
+
+/// The mark that begins at a line.
+fn mark_at(lines: &[&str], at: usize) -> Option<Mark> {
+    let line = lines[at];
+    if line.len() > LINE_BYTES_MAX || line.trim().is_empty() {
+        return None;
+    }
+    if phrase::is_original(line) {
+        return Some(Mark::Original(at));
+    }
+    if phrase::is_forward(line) {
+        let start = next_line(lines, at + 1);
+        let end = block(lines, start).map_or(at + 1, |block| block.end);
+        return Some(Mark::Forward(at..end));
+    }
+    if is_quote(line) {
+        return None;
+    }
+    if let Some(block) = block(lines, at).filter(|block| is_outlook(&lines[block.clone()])) {
+        return Some(Mark::Block(block));
+    }
+    attribution(lines, at)
+}
+
+/// "On Monday Ada wrote:", perhaps folded.
+fn attribution(lines: &[&str], at: usize) -> Option<Mark> {
+    let mut whole = String::new();
+    for end in at..lines.len().min(at + ATTRIBUTION_LINES_MAX) {
+        let line = lines[end].trim();
+        if line.is_empty() || line.len() > LINE_BYTES_MAX || is_quote(line) {
+            return None;
+        }
+        whole.push(' ');
+        whole.push_str(line);
+        if !line.ends_with([':', '：']) {
+            continue;
+        }
+        let next = next_line(lines, end + 1);
+        let is_quoted = lines.get(next).is_some_and(|line| is_quote(line));
+        let found = phrase::ending(&whole)?;
+        // Without quoted lines below it has to say when it was, and it has to begin like one.
+        let is_dated = found == Ending::Verb && opens_attribution(lines[at]) && dated(&whole);
+        // Lines above the one with the verb belong to it if they begin like one, and no later line does; or if they
+        // begin a paragraph and the whole says who and when.
+        let is_later = lines[at + 1..=end]
+            .iter()
+            .any(|line| opens_attribution(line));
+        let is_paragraph = at == 0 || lines[at - 1].trim().is_empty();
+        let is_full = is_paragraph && whole.contains('@') && dated(&whole);
+        let is_whole = end == at || !is_later && (opens_attribution(lines[at]) || is_full);
+        return (is_whole && (is_quoted || is_dated)).then_some(Mark::Attribution {
+            lines: at..end + 1,
+            is_quoted,
+        });
+    }
+    None
+}
+
+fn opens_attribution(line: &str) -> bool {
+    const OPENINGS: [&str; 12] = [
+        "on ", "am ", "le ", "el ", "il ", "em ", "op ", "den ", "dnia ", "w dniu ", "no dia ",
+        "в ",
+    ];
+    let line = super::cut(line.trim_start(), 20).to_lowercase();
+    OPENINGS.iter().any(|opening| line.starts_with(opening))
+        || line.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn dated(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).count() >= 3
+}
+
+/// Lines of fields that begin here, at least three of them.
+fn block(lines: &[&str], at: usize) -> Option<Range<usize>> {
+    let mut end = at;
+    let mut fields = 0;
+    for line in lines.get(at..)?.iter().take(BLOCK_LINES_MAX) {
+        let line = bare(line);
+        if line.trim().is_empty() {
+            break;
+        }
+        match phrase::field(super::cut(line, LINE_BYTES_MAX)) {
+            Some(_) => fields += 1,
+            // A long list of receivers is folded.
+            None if fields > 0 && line.len() < LINE_BYTES_MAX && line.contains(['@', ';']) => {}
+            None => break,
+        }
+        end += 1;
+    }
+    (fields >= 3).then_some(at..end)
+}
+
+/// Whether fields begin with From, say when it was, and name a subject or someone. Digests of lists have a date and a
+/// subject, too, so that with a date it takes both.
+fn is_outlook(lines: &[&str]) -> bool {
+    let fields: Vec<Field> = lines
+        .iter()
+        .filter_map(|line| Some(phrase::field(line)?.0))
+        .collect();
+    let [subject, to] = [Field::Subject, Field::To].map(|field| fields.contains(&field));
+    fields.first() == Some(&Field::From)
+        && (fields.contains(&Field::Sent) && (subject || to)
+            || fields.contains(&Field::Date) && subject && to)
+}
+
+/// The next line that is not blank, at most two further on.
+fn next_line(lines: &[&str], at: usize) -> usize {
+    let blanks = lines
+        .iter()
+        .skip(at)
+        .take(2)
+        .take_while(|line| line.trim().is_empty())
+        .count();
+    at + blanks
+}
+
+/// Whether lines hold a quotation: two quoted lines in a row, or one with a single `>`, a space and words. Newsletters
+/// draw arrows with `>>`, and break a link in brackets before its `>`.
+fn has_quotation(lines: &[&str]) -> bool {
+    let mut before = "";
+    lines.iter().any(|line| {
+        let ends_link = before.rfind('<') > before.rfind('>');
+        let is_alone = line
+            .strip_prefix("> ")
+            .is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+        let in_row = is_quote(line)
+            && is_quote(before)
+            && !(bare(line).is_empty() && bare(before).is_empty());
+        before = line;
+        in_row || is_alone && !ends_link
+    })
+}
+
+fn is_quote(line: &str) -> bool {
+    let start = line.trim_start_matches(' ');
+    line.len() - start.len() <= 3 && start.starts_with('>')
+}
+
+/// A line without the `>` before it.
+fn bare(line: &str) -> &str {
+    line.trim_start_matches(['>', ' '])
+}
+
+fn is_blank(lines: &[&str]) -> bool {
+    lines.iter().all(|line| line.trim().is_empty())
+}
+
+/// The lines without the signature or the list's footer at their end.
+fn unsigned<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
+    let mut rest = lines;
+    // A footer may stand below a signature; each is taken once.
+    for _ in 0..3 {
+        rest = without_drawn_end(rest);
+        let from = rest.len().saturating_sub(SIGNATURE_LINES_MAX + 1);
+        let mark = (from..rest.len()).find(|at| {
+            let line = rest[*at];
+            matches!(line.trim_end(), "--" | "- --" | "—") && line.len() <= 8
+                || phrase::is_rule(line)
+                || *at + 3 >= rest.len() && phrase::is_device(line)
+        });
+        match mark {
+            Some(mark) if !is_blank(&rest[..mark]) => rest = &rest[..mark],
+            Some(_) | None => break,
+        }
+    }
+    without_drawn_end(rest)
+}
+
+/// The lines without the blank and drawn ones at their end, unless there are no others.
+fn without_drawn_end<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
+    let is_drawn = |line: &&&str| line.bytes().all(|byte| b" \t-_=*".contains(&byte));
+    let drawn = lines.iter().rev().take_while(is_drawn).count();
+    if drawn == lines.len() {
+        lines
+    } else {
+        &lines[..lines.len() - drawn]
+    }
+}

@@ -1,6 +1,7 @@
 //! Hands: what jobs do to the world. Each effect says what it is, so that a crash in the middle is never a guess.
 //!
 //! - [`download`] fetches a URL into a folder whose files are named by what they hold.
+//! - [`enrich`] asks a language model what a text is about, through LiteLLM.
 //! - [`gateway`] sends one action to the operator's own gateway, under a key that it knows again.
 //! - [`reconcile`] compares database and disk both ways, and heals what a crash left behind.
 //!
@@ -8,5 +9,6 @@
 
 mod client;
 pub mod download;
+pub mod enrich;
 pub mod gateway;
 pub mod reconcile;

@@ -1,0 +1,163 @@
+//! One try: a request goes out, its answer is read to the end or to its limit. Whether there is another try is decided
+//! elsewhere.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, Method, Response};
+use url::Url;
+
+use super::refusal::told_bytes;
+use super::wait::retry_after;
+use super::{LlmError, Secret};
+use crate::client::told;
+
+/// How much of a refusal is read.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+
+/// Who we are to the provider.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    pub(super) bearer: HeaderValue,
+    pub(super) key: Secret,
+}
+
+/// What is sent in each try.
+pub(super) struct Outgoing {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) body: Option<(HeaderValue, Bytes)>,
+    pub(super) timeout: Duration,
+    pub(super) answer_bytes_max: usize,
+}
+
+/// A whole answer with a 2xx.
+pub(super) struct Received {
+    pub(super) status: u16,
+    pub(super) body: Bytes,
+}
+
+/// A try that failed, and how long the provider wants to be left alone.
+pub(super) struct Failed {
+    pub(super) error: LlmError,
+    pub(super) asked: Option<Duration>,
+}
+
+impl From<LlmError> for Failed {
+    fn from(error: LlmError) -> Self {
+        Self { error, asked: None }
+    }
+}
+
+/// Sends it once.
+pub(super) async fn attempt(
+    client: &Client,
+    credentials: &Credentials,
+    outgoing: &Outgoing,
+) -> Result<Received, Failed> {
+    let exchange = exchange(client, credentials, outgoing);
+    match tokio::time::timeout(outgoing.timeout, exchange).await {
+        Ok(answer) => answer,
+        // A connection has less time than this, so the request was sent.
+        Err(_) => Err(Failed::from(LlmError::TimedOut {
+            sent: true,
+            why: format!("no answer within {:?}", outgoing.timeout),
+        })),
+    }
+}
+
+async fn exchange(
+    client: &Client,
+    credentials: &Credentials,
+    outgoing: &Outgoing,
+) -> Result<Received, Failed> {
+    let mut request = client
+        .request(outgoing.method.clone(), outgoing.url.clone())
+        .header(AUTHORIZATION, credentials.bearer.clone());
+    if let Some((content_type, body)) = &outgoing.body {
+        request = request
+            .header(CONTENT_TYPE, content_type.clone())
+            .body(body.clone());
+    }
+    let response = request.send().await.map_err(|error| unanswered(&error))?;
+    let status = response.status();
+    if !status.is_success() {
+        return Err(refused(response, &credentials.key).await);
+    }
+    Ok(Received {
+        status: status.as_u16(),
+        body: read(response, outgoing.answer_bytes_max).await?,
+    })
+}
+
+fn unanswered(error: &reqwest::Error) -> Failed {
+    let why = told(error);
+    Failed::from(match (error.is_connect(), error.is_timeout()) {
+        (true, true) => LlmError::TimedOut { sent: false, why },
+        (true, false) => LlmError::Unreachable { why },
+        (false, _) if error.is_builder() => LlmError::Unreachable { why },
+        (false, _) => LlmError::TimedOut { sent: true, why },
+    })
+}
+
+async fn read(mut response: Response, bytes_max: usize) -> Result<Bytes, LlmError> {
+    let too_large = LlmError::TooLarge {
+        what: "the answer",
+        sent: true,
+        bytes_max,
+    };
+    let announced = response.content_length().unwrap_or(0);
+    if usize::try_from(announced).map_or(true, |bytes| bytes > bytes_max) {
+        return Err(too_large);
+    }
+    let mut body = BytesMut::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() > bytes_max => return Err(too_large),
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return Ok(body.freeze()),
+            Err(error) => {
+                return Err(LlmError::TimedOut {
+                    sent: true,
+                    why: format!("the answer broke off: {}", told(&error)),
+                });
+            }
+        }
+    }
+}
+
+/// What a refusal says, as far as it comes. Some say the key back to us.
+async fn refused(mut response: Response, key: &Secret) -> Failed {
+    let status = response.status();
+    let asked = retry_after(response.headers(), SystemTime::now());
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = REFUSAL_BYTES_MAX - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if body.len() == REFUSAL_BYTES_MAX {
+            break;
+        }
+    }
+    // Before anything is cut: half a key is a key too.
+    let body = String::from_utf8_lossy(&body).replace(key.reveal(), "[key]");
+    let (code, message) = told_bytes(body.as_bytes());
+    let message = if message.is_empty() {
+        status.canonical_reason().unwrap_or_default().to_owned()
+    } else {
+        message
+    };
+    let error = match status.as_u16() {
+        429 => LlmError::RateLimited {
+            retry_after: asked,
+            code,
+            message,
+        },
+        status => LlmError::Refused {
+            status,
+            code,
+            message,
+        },
+    };
+    Failed { error, asked }
+}

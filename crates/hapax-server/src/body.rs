@@ -268,7 +268,7 @@ async fn unchecked_bytes(request: Request, bytes_max: usize) -> Result<Bytes, Pr
     .await
 }
 
-fn checked(bytes: &[u8], depth_max: usize) -> Result<(), Problem> {
+pub(crate) fn checked(bytes: &[u8], depth_max: usize) -> Result<(), Problem> {
     canonical::check_with_depth(bytes, depth_max).map_err(|reject| problem::bad_json(&reject))
 }
 

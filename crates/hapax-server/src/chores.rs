@@ -43,13 +43,16 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
     chores
 }
 
-/// Starts the workers of this process, one for downloads and one for receipts. On `stop` they let their jobs end for
-/// half of `shutdown_ms` and give back the rest.
+/// Starts the workers of this process: for downloads, for receipts and for imports. On `stop` they let their jobs end for
+/// half of `shutdown_ms` and give back the rest; an import is given back at once, and loses nothing by it.
 pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet<()>) {
     let (config, store, desk) = (&app.config, &app.store, &app.desk);
     let downloads = worker::downloads(config, store, config.worker_concurrency);
     let grace = config.shutdown() / 2;
-    for working in [downloads, worker::receipts(store, desk)] {
+    let receipts = worker::receipts(store, desk);
+    let imports = app.imports.worker().map(|one| (one, Duration::ZERO));
+    let others = [(downloads, grace), (receipts, grace)].into_iter();
+    for (working, grace) in others.chain(imports) {
         let mut stop = stop.clone();
         let stopped = async move {
             // A sender that is gone means the same.
@@ -58,6 +61,9 @@ pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet
         chores.spawn(worker::run(working, store.clone(), stopped, grace));
     }
     desk.open();
+    app.imports.open();
+    let imports = app.imports.clone();
+    chores.spawn(async move { imports.adopt().await });
 }
 
 /// Cleans up after dead workers, soon after the start and then as often as configured.

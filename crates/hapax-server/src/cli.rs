@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use hapax_core::Tenant;
 use hapax_core::canonical::Profile;
+use hapax_core::entry::Schema;
 use hapax_core::job::{JobId, JobKind, State};
 use hapax_store::{Role, TokenId};
 
 use crate::config::Flags;
+use crate::import::asked;
 
 /// Idempotency keys as a service: a key is claimed once, and its outcome is recorded once.
 ///
@@ -37,6 +39,9 @@ pub(crate) enum Command {
     Worker(Worker),
     /// Download what a manifest names, and go on where an earlier run stopped.
     Download(Download),
+    /// Import a backlog of mail, and go on where an earlier run stopped.
+    #[command(subcommand)]
+    Import(Import),
     /// Print the canonical sha256 of a JSON document.
     Key(Key),
     /// Make, list and revoke access tokens.
@@ -52,6 +57,9 @@ pub(crate) enum Command {
     /// List, show, count and retry jobs, and see who holds them.
     #[command(subcommand)]
     Jobs(Jobs),
+    /// List and change what a second entry of the same key does.
+    #[command(subcommand)]
+    Policies(Policies),
     /// Clean up after dead workers: end their leases, and put what they were doing in doubt.
     Reconcile(Reconcile),
     /// Give snapshots from before hashes their hash.
@@ -149,6 +157,33 @@ pub(crate) struct Download {
     pub(crate) retry_failed: bool,
     #[command(flatten)]
     pub(crate) plain: Plain,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Import {
+    /// Import a mailbox file: mboxrd, mboxo or mboxcl, also compressed by gzip.
+    Mbox(ImportMbox),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ImportMbox {
+    /// The mailbox.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// How many entries a batch for enrichment holds, from 500 to 2000.
+    #[arg(long, value_name = "N", default_value_t = asked::BATCH_SIZE)]
+    pub(crate) batch_size: u64,
+    /// How many messages are written at once, from 1 to 2000.
+    #[arg(long, value_name = "N", default_value_t = asked::CHUNK_SIZE)]
+    pub(crate) insert_chunk_size: u64,
+    /// How long enrichment may take, in hours or days.
+    #[arg(long, value_name = "SPAN", default_value = asked::WINDOW)]
+    pub(crate) completion_window: String,
+    /// The policy that threads are kept by, such as email_thread_refs_v1 [default: one entry per subject].
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) thread_policy: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: OfTenant,
 }
 
 #[derive(Args, Debug)]
@@ -355,6 +390,49 @@ pub(crate) struct JobsRetry {
     /// Every job in this state: FAILED or DEAD.
     #[arg(long, conflicts_with = "ids")]
     pub(crate) state: Option<State>,
+    #[command(flatten)]
+    pub(crate) of: OfTenant,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Policies {
+    /// List the policies of entries' keys.
+    List {
+        /// pkm or pkm_test [default: the one that the test mode points at].
+        #[arg(long)]
+        schema: Option<Schema>,
+        #[command(flatten)]
+        of: OfTenant,
+    },
+    /// Change a policy, or add it. What is not said stays.
+    Set(PoliciesSet),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PoliciesSet {
+    /// The policy's name, such as telegram_link_v1.
+    pub(crate) key: String,
+    /// What happens to an entry whose key is there: skip or update.
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) conflict_action: Option<String>,
+    /// The columns that an update may change, separated by commas; `*` for all that come in.
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) update_fields: Option<String>,
+    /// Whether the secondary key alone makes an entry the same one: always or only_if_primary_missing.
+    #[arg(long, value_name = "WORD")]
+    pub(crate) secondary_match: Option<String>,
+    /// true or false: a disabled policy takes nothing in.
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) enabled: Option<bool>,
+    /// Which source it is for, to be read by people.
+    #[arg(long)]
+    pub(crate) source: Option<String>,
+    /// Which content it is for, to be read by people.
+    #[arg(long)]
+    pub(crate) content_type: Option<String>,
+    /// Only in pkm or pkm_test [default: in both, so that they behave alike].
+    #[arg(long)]
+    pub(crate) schema: Option<Schema>,
     #[command(flatten)]
     pub(crate) of: OfTenant,
 }

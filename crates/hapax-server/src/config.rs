@@ -57,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) gateway_base_url: String,
     pub(crate) gateway_timeout_seconds: u64,
     pub(crate) intent_timezone: String,
+    pub(crate) tracking_parameters: Vec<String>,
+    pub(crate) email_import_root: PathBuf,
     pub(crate) profile: Profile,
     pub(crate) strict_keys: bool,
     /// As written; [`Config::routes`] reads them.
@@ -119,6 +121,8 @@ impl Default for Config {
             gateway_base_url: String::new(),
             gateway_timeout_seconds: 15,
             intent_timezone: "UTC".to_owned(),
+            tracking_parameters: Vec::new(),
+            email_import_root: PathBuf::new(),
             profile: Profile::Thorbis,
             strict_keys: false,
             routes: Vec::new(),
@@ -128,8 +132,12 @@ impl Default for Config {
     }
 }
 
+/// The most names in `tracking_parameters`.
+const TRACKING_PARAMETERS_MAX: usize = 1000;
+
 /// Keys whose variables are also read without `HAPAX_`.
-const OLDER: [&str; 3] = [
+const OLDER: [&str; 4] = [
+    "email_import_root",
     "execute_actions",
     "gateway_base_url",
     "gateway_timeout_seconds",
@@ -221,10 +229,29 @@ impl Config {
         at_least("worker_lease_ms", self.worker_lease_ms, 1000)?;
         at_least("gateway_timeout_seconds", self.gateway_timeout_seconds, 1)?;
         at_least("download_per_host", self.download_per_host as u64, 1)?;
+        self.check_tracking_parameters()?;
         crate::otlp::check(&self.otlp_endpoint)?;
         self.proxy.check()?;
         self.check_collections()?;
         self.routes(OnLost::Retry).map(drop)
+    }
+
+    fn check_tracking_parameters(&self) -> Result<()> {
+        if self.tracking_parameters.len() > TRACKING_PARAMETERS_MAX {
+            let message = format!("tracking_parameters has over {TRACKING_PARAMETERS_MAX} names");
+            return Err(Usage::error(message));
+        }
+        let is_name = |name: &&String| {
+            let stem = name.strip_suffix('*').unwrap_or(name);
+            let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"*&=#?".contains(&byte);
+            (1..=100).contains(&stem.len()) && stem.bytes().all(is_plain)
+        };
+        match self.tracking_parameters.iter().find(|name| !is_name(name)) {
+            None => Ok(()),
+            Some(name) => Err(Usage::error(format!(
+                "tracking_parameters: {name:?} is neither the name of a query parameter nor its beginning and a '*'"
+            ))),
+        }
     }
 
     pub(crate) fn shutdown(&self) -> Duration {
@@ -281,12 +308,38 @@ pub(crate) fn gateway_token() -> Result<Option<String>> {
     }
 }
 
+/// The variable that holds the secret of Telegram's webhook.
+pub(crate) const TELEGRAM_SECRET: &str = "HAPAX_TELEGRAM_SECRET";
+
+/// The secret of Telegram's webhook, if it is set. It is never part of a [`Config`].
+///
+/// # Errors
+/// [`Usage`] when it is none that the Bot API takes.
+pub(crate) fn telegram_secret() -> Result<Option<String>> {
+    let Some(value) = std::env::var_os(TELEGRAM_SECRET).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    match value.to_str() {
+        Some(text) if text.len() <= 256 && text.bytes().all(is_taken) => Ok(Some(text.to_owned())),
+        Some(_) | None => Err(Usage::error(format!(
+            "{TELEGRAM_SECRET} is not 1 to 256 letters, digits, '_' and '-'"
+        ))),
+    }
+}
+
+/// Whether a variable says something.
+pub(crate) fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
 /// Variables that begin with `HAPAX_` and mean nothing here, so that a misspelt one is noticed.
 pub(crate) fn unknown_variables() -> Result<Vec<String>> {
     let known = Config::default().table()?;
     let is_known = |name: &str| {
         name == "HAPAX_CONFIG"
             || name == "HAPAX_TOKEN"
+            || name == TELEGRAM_SECRET
             || name == "HAPAX_KEK"
             || name == "HAPAX_KEK_PREVIOUS"
             || name.starts_with("HAPAX_TEST_")

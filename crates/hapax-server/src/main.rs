@@ -15,6 +15,7 @@ mod exit;
 mod first_token;
 mod framing;
 mod greeting;
+mod import;
 mod intents;
 mod log;
 mod metrics;

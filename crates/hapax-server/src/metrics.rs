@@ -46,6 +46,10 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "hapax_audit_dropped_total",
         "Notes of the audit trail that were not written: no room, or a store that refuses them."
     );
+    metrics::describe_counter!(
+        "hapax_entries_total",
+        "Entries written or refused, by schema and by what came of them."
+    );
     hapax::Observer::describe();
     metrics::gauge!("hapax_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     metrics::counter!("hapax_auth_failures_total").increment(0);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use hapax_core::entry::{Catalog, Imports};
 use hapax_core::job::Queue;
 use hapax_core::snapshot::Snapshots;
 use hapax_core::{Durability, Ledger, Note};
@@ -17,12 +18,14 @@ use hapax_store::{PgLedger, SqliteLedger, Tokens};
 use crate::config::{self, Config};
 use crate::exit::Usage;
 
-/// An open store: its ledger, its jobs, its snapshots, its tokens and its tenants' keys.
+/// An open store: its ledger, its jobs, its snapshots, its entries and their imports, its tokens and its tenants' keys.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) snapshots: Arc<dyn Snapshots>,
+    pub(crate) entries: Arc<dyn Catalog>,
+    pub(crate) imports: Arc<dyn Imports>,
     pub(crate) tokens: Arc<dyn Tokens>,
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
 }
@@ -76,11 +79,15 @@ impl Store {
         }
     }
 
-    fn from<L: Ledger + Queue + Snapshots + Tokens + TenantKeys>(ledger: L) -> Self {
+    fn from<L: Ledger + Queue + Snapshots + Catalog + Imports + Tokens + TenantKeys>(
+        ledger: L,
+    ) -> Self {
         let ledger = Arc::new(ledger);
         Self {
             queue: doomed(Arc::clone(&ledger) as Arc<dyn Queue>),
             snapshots: Arc::clone(&ledger) as Arc<dyn Snapshots>,
+            entries: Arc::clone(&ledger) as Arc<dyn Catalog>,
+            imports: Arc::clone(&ledger) as Arc<dyn Imports>,
             tokens: Arc::clone(&ledger) as Arc<dyn Tokens>,
             tenant_keys: Arc::clone(&ledger) as Arc<dyn TenantKeys>,
             ledger,

@@ -17,6 +17,8 @@ use crate::otlp::{self, Origin, Span};
 use crate::problem::{self, Refusal};
 use crate::serve::Peer;
 
+/// Routes that wait for work as long as it takes: whoever asked decides how long that is worth.
+const UNHURRIED: [&str; 1] = ["/import/email/mbox"];
 /// How much of a path a log line shows.
 const PATH_CHARS_MAX: usize = 256;
 
@@ -39,7 +41,12 @@ pub(crate) async fn trace(
     let seen = Seen::of(&request);
     request.extensions_mut().insert(trace.clone());
 
-    let answer = tokio::time::timeout(limits.request_timeout, next.run(request));
+    let limit = if seen.is_unhurried() {
+        Duration::MAX
+    } else {
+        limits.request_timeout
+    };
+    let answer = tokio::time::timeout(limit, next.run(request));
     let response = match AssertUnwindSafe(answer).catch_unwind().await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => Refusal::from(problem::timed_out()).into_response(),
@@ -81,6 +88,11 @@ impl Seen {
             peer: request.extensions().get::<Peer>().copied(),
             origin: otlp::is_on().then(|| Origin::of(request.headers())),
         }
+    }
+
+    fn is_unhurried(&self) -> bool {
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        route.is_some_and(|route| UNHURRIED.contains(&route))
     }
 
     fn report(&self, response: &Response, trace: &TraceId, took: Duration, access_log: bool) {

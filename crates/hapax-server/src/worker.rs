@@ -15,14 +15,15 @@ use tokio::sync::OnceCell;
 
 use crate::config::Config;
 use crate::exit::Usage;
+use crate::import;
 use crate::intents::desk::Desk;
 use crate::intents::inbox;
 use crate::out;
 use crate::store::Store;
 
 /// The kinds that this program can run.
-fn known() -> [JobKind; 2] {
-    [JobKind::DOWNLOAD, inbox::kind()]
+fn known() -> [JobKind; 3] {
+    [JobKind::DOWNLOAD, inbox::kind(), import::job::kind()]
 }
 
 /// Kinds that this program will run, and does not yet.
@@ -103,8 +104,11 @@ pub(crate) async fn run(
     worker.run(stop, grace).await;
 }
 
-/// Gives back what dead processes of this machine held. Answers how many jobs that were.
-async fn take_back(store: &Store) -> Result<usize, Error> {
+/// The tenants that there are, as far as their tokens tell.
+///
+/// # Errors
+/// When the store could not be asked.
+pub(crate) async fn tenants(store: &Store) -> Result<BTreeSet<Tenant>, Error> {
     let mut tenants: BTreeSet<Tenant> = BTreeSet::from([Tenant::DEFAULT]);
     tenants.extend(
         store
@@ -114,8 +118,13 @@ async fn take_back(store: &Store) -> Result<usize, Error> {
             .into_iter()
             .map(|token| token.tenant),
     );
+    Ok(tenants)
+}
+
+/// Gives back what dead processes of this machine held. Answers how many jobs that were.
+async fn take_back(store: &Store) -> Result<usize, Error> {
     let mut taken = 0;
-    for tenant in tenants {
+    for tenant in tenants(store).await? {
         taken += take_back_dead(&store.queue, tenant).await?;
     }
     Ok(taken)

@@ -20,11 +20,17 @@ pub mod within;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod codec;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod entry;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod import;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod migration;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod snapshot;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod t1;
 
 pub use clock::Clock;
 pub use memory::MemoryLedger;

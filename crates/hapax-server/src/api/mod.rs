@@ -5,7 +5,9 @@ mod claim;
 mod docs;
 mod echo;
 mod end;
+pub(crate) mod entries;
 mod health;
+mod imports;
 mod intents;
 pub(crate) mod jobs;
 pub(crate) mod keys;
@@ -30,11 +32,13 @@ use hapax::layer::{Route, Routes};
 use hapax::{Engine, IdempotencyLayer, Observer};
 use hapax_core::Space;
 use hapax_intake::snapshot::Collection;
+use hapax_intake::url::Tracking;
 use hapax_store::Role;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::{Gate, authenticate, authorize};
 use crate::config::{Config, UsualRoute};
+use crate::import;
 use crate::intents::desk::Desk;
 use crate::problem::{self, Refusal};
 use crate::store::Store;
@@ -52,6 +56,10 @@ pub(crate) struct Shared {
     pub(crate) usual_route: UsualRoute,
     /// Where intents are worked on.
     pub(crate) desk: Desk,
+    /// What canonical web addresses leave out.
+    pub(crate) tracking: Tracking,
+    /// Where mailboxes are imported.
+    pub(crate) imports: import::desk::Desk,
     pub(crate) observer: Arc<Observer>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
@@ -150,7 +158,9 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
         )
         .merge(job_routes())
         .merge(intent_routes())
+        .merge(import_routes())
         .merge(snapshots::routes(collections))
+        .merge(entries::routes())
         .fallback(async || Refusal::from(problem::not_found()))
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))
         .layer(from_fn_with_state(Arc::clone(gate), authenticate))
@@ -208,6 +218,20 @@ fn intent_routes() -> Router<App> {
             "/v1/clarifications/{op_key}/answer",
             post(intents::answer::answer),
         )
+        .route_layer(writer);
+    reading.merge(writing)
+}
+
+/// The routes of imports: everybody reads, a writer imports.
+fn import_routes() -> Router<App> {
+    let viewer = from_fn_with_state(Role::Viewer, authorize);
+    let writer = from_fn_with_state(Role::Writer, authorize);
+    let reading = Router::new()
+        .route("/import/{id}", get(imports::show))
+        .route("/v1/imports", get(imports::list))
+        .route_layer(viewer);
+    let writing = Router::new()
+        .route("/import/email/mbox", post(imports::begin::mbox))
         .route_layer(writer);
     reading.merge(writing)
 }

@@ -3,10 +3,12 @@
 mod backfill;
 mod doctor;
 mod download;
+mod import;
 mod jobs;
 mod key;
 mod keys;
 mod migrate;
+mod policies;
 mod proxy;
 pub(crate) mod reconcile;
 mod serve;
@@ -20,7 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Import};
 
 /// Runs the command that `cli` names.
 ///
@@ -33,12 +35,14 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Some(Command::Proxy(args)) => wait(proxy::run(&args)),
         Some(Command::Worker(args)) => wait(worker::run(&args)),
         Some(Command::Download(args)) => wait(download::run(&args)),
+        Some(Command::Import(Import::Mbox(args))) => wait(import::run(&args)),
         Some(Command::Key(args)) => key::run(&args),
         Some(Command::Token(args)) => wait(token::run(&args)),
         Some(Command::Migrate(args)) => wait(migrate::run(&args)),
         Some(Command::Doctor(args)) => wait(doctor::run(&args)),
         Some(Command::Keys(args)) => wait(keys::run(&args)),
         Some(Command::Jobs(args)) => wait(jobs::run(&args)),
+        Some(Command::Policies(args)) => wait(policies::run(&args)),
         Some(Command::Reconcile(args)) => wait(reconcile::run(&args)),
         Some(Command::Backfill(args)) => wait(backfill::run(&args)),
         Some(Command::Vault(args)) => wait(vault::run(&args)),

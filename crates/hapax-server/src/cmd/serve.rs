@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use hapax::Engine;
 use hapax_core::OnLost;
 use hapax_intake::snapshot::Collection;
+use hapax_intake::url::Tracking;
 use tokio::net::{TcpListener, lookup_host};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -20,6 +21,7 @@ use crate::config::{self, Config};
 use crate::exit::{Failed, Refused, Usage};
 use crate::first_token::{self, Credential};
 use crate::greeting::greeting;
+use crate::import;
 use crate::intents::desk::Desk;
 use crate::store::{self, Database, Store};
 use crate::{chores, log, metrics, out, serve};
@@ -102,7 +104,9 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
         Access::Token => first_token::ensure(&store, &config.data, configured.is_some()).await?,
     };
     let tokens = Arc::clone(&store.tokens);
-    let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref());
+    let telegram = config::telegram_secret()?;
+    let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref())
+        .with_telegram(telegram.as_deref());
     Ok(Started {
         app: shared(config, store, OnLost::Retry)?,
         listener,
@@ -118,6 +122,8 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
     let desk = Desk::new(&config)?;
+    let tracking = Tracking::with(config.tracking_parameters.iter().cloned());
+    let imports = import::desk::Desk::new(&config, &store)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
     Ok(Arc::new(Shared {
         config,
@@ -126,6 +132,8 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
         routes,
         usual_route,
         desk,
+        imports,
+        tracking,
         observer: Arc::default(),
         metrics,
         started,
@@ -139,6 +147,8 @@ pub(super) async fn finish(
     mut chores: JoinSet<()>,
 ) -> Result<()> {
     let asked = Instant::now();
+    // Whoever waits for an import is told, and does not hold the end up.
+    app.imports.close().await;
     server.await.context("the listener ended by itself")?;
     let left = app.config.shutdown().saturating_sub(asked.elapsed());
     if !app.engine.drain(left).await {

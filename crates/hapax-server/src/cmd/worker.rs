@@ -7,6 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::serve::Signals;
 use crate::cli::Worker;
 use crate::config::{self, Config};
+use crate::exit::Usage;
+use crate::import;
 use crate::intents::desk::Desk;
 use crate::store::{self, Database, Store};
 use crate::{log, metrics, out, worker};
@@ -28,15 +30,32 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     store::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
-    let named: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+    let imports = import::desk::Desk::new(&config, &store)?;
     let of = |kind: &JobKind| {
         if kind.is_download() {
-            worker::downloads(&config, &store, concurrency)
+            Some(worker::downloads(&config, &store, concurrency))
+        } else if *kind == import::job::kind() {
+            imports.worker().map(|one| one.concurrency(concurrency))
         } else {
-            worker::receipts(&store, &desk).concurrency(concurrency)
+            Some(worker::receipts(&store, &desk).concurrency(concurrency))
         }
     };
-    let working: Vec<_> = kinds.iter().map(of).collect();
+    let mut named = Vec::new();
+    let mut working = Vec::new();
+    for kind in &kinds {
+        if let Some(one) = of(kind) {
+            named.push(kind.to_string());
+            working.push(one);
+        }
+    }
+    if working.is_empty() {
+        return Err(Usage::error(
+            "imports need EMAIL_IMPORT_ROOT, the folder that holds the mailboxes; set it",
+        ));
+    }
+    if kinds.contains(&import::job::kind()) {
+        imports.adopt().await;
+    }
     out::line(&format!(
         "working on {}: {}, {concurrency} at a time",
         Database::of(&config)?,

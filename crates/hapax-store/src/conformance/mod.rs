@@ -24,20 +24,26 @@
 pub mod audit;
 pub mod batches;
 pub mod claims;
+pub mod entries;
 pub mod erasing;
+pub mod imports;
 pub mod isolation;
 pub mod leases;
 pub mod payloads;
 pub mod queue;
 pub mod snapshots;
 pub mod sweeping;
+pub mod t1;
 pub mod tokens;
 
 mod subject;
 
+pub use entries::EntrySubject;
+pub use imports::ImportSubject;
 pub use queue::QueueSubject;
 pub use snapshots::SnapshotSubject;
 pub use subject::{Subject, Taken};
+pub use t1::T1Subject;
 
 /// Turns every case of the ledger suite into a test named after its rule.
 ///

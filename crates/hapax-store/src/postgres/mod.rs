@@ -1,12 +1,13 @@
 //! The ledger in PostgreSQL: any number of nodes share it. Row level security always holds, because every
 //! session drops to a restricted role and refuses to work if that does not bind it.
 //!
-//! Where to read on: `lane` gathers moves, `group` commits them, `jobs` is the queue and `snapshots` the store of payloads
-//! beside them, `session` is what makes a session safe.
+//! Where to read on: `lane` gathers moves, `group` commits them, `jobs` is the queue, `snapshots` the store of payloads
+//! and `entries` that of entries beside them, `session` is what makes a session safe.
 
 mod batcher;
 mod clock;
 mod columns;
+mod entries;
 mod fault;
 mod group;
 mod jobs;

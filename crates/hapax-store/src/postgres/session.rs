@@ -21,7 +21,7 @@ const SETTINGS: &str = "SET client_min_messages = warning; SET lock_timeout = '5
 
 const OPERATION: &str = "opening a session";
 /// How many tables `session.sql` looks at.
-const TABLES: i64 = 10;
+const TABLES: i64 = 23;
 
 /// The role a session takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,11 +97,13 @@ impl Session {
             )
         } else if !self.rls_enabled {
             "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for \
-             token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity and observation"
+             token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity, observation, imports, \
+             llm_answer and all tables of the schemas pkm and pkm_test"
                 .to_owned()
         } else if !self.rls_forced {
             "row level security is not forced; ALTER TABLE idempotency_keys FORCE ROW LEVEL SECURITY, and the same \
-             for token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity and observation"
+             for token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity, observation, imports, \
+             llm_answer and all tables of the schemas pkm and pkm_test"
                 .to_owned()
         } else {
             return Ok(());

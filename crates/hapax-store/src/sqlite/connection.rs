@@ -15,7 +15,7 @@ use super::SqliteOptions;
 use super::fault::{failed, is_busy};
 
 /// More than there are statements, so that none is ever prepared twice.
-const STATEMENTS_MAX: usize = 128;
+const STATEMENTS_MAX: usize = 256;
 const RETRY: Duration = Duration::from_millis(5);
 /// How long one try to empty the log waits for readers. Every writer waits as long.
 const LOG_WAIT: Duration = Duration::from_millis(50);

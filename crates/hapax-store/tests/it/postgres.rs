@@ -5,6 +5,7 @@
 
 mod audit;
 mod database;
+mod entries;
 mod faults;
 mod isolation;
 mod jobs;
@@ -99,6 +100,84 @@ async fn snapshots_with(vault: Option<Arc<Vault>>) -> SnapshotSubject {
 mod snapshots_of_one_node {
     use super::open_snapshots;
     hapax_store::snapshot_conformance!(open_snapshots);
+}
+
+mod entries_of_one_node {
+    use super::{Arc, Clock, Database, PgOptions, database};
+    use hapax_store::conformance::{EntrySubject, ImportSubject, T1Subject};
+
+    async fn open() -> EntrySubject {
+        let database = Database::create().await;
+        let clock = Clock::system();
+        let ledger = database
+            .open(PgOptions {
+                clock: clock.clone(),
+                ..PgOptions::default()
+            })
+            .await;
+        EntrySubject::new(Arc::new(ledger), clock).keeping(database)
+    }
+
+    hapax_store::entry_conformance!(open);
+
+    /// Makes every change of an import fail, after its entries were written.
+    const HURT: &str = "CREATE FUNCTION hurt() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'it hurts'; END $$; \
+         CREATE TRIGGER hurt BEFORE UPDATE ON imports FOR EACH ROW EXECUTE FUNCTION hurt()";
+    const HEAL: &str = "DROP TRIGGER hurt ON imports; DROP FUNCTION hurt()";
+
+    async fn open_imports() -> ImportSubject {
+        let database = Database::create().await;
+        let clock = Clock::system();
+        let ledger = database
+            .open(PgOptions {
+                clock: clock.clone(),
+                ..PgOptions::default()
+            })
+            .await;
+        let url = database.url.clone();
+        let hurt = move |hurts: bool| {
+            let url = url.clone();
+            async move {
+                let raw = database::connect(&url).await;
+                let change = if hurts { HURT } else { HEAL };
+                raw.batch_execute(change).await.unwrap();
+            }
+        };
+        ImportSubject::new(Arc::new(ledger), clock, hurt).keeping(database)
+    }
+
+    hapax_store::import_conformance!(open_imports);
+
+    /// Makes every write of an item of the entry 404 fail.
+    const HURT_ITEMS: &str = "CREATE FUNCTION hurt() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'it hurts'; END $$; \
+         CREATE TRIGGER hurt BEFORE INSERT OR UPDATE ON pkm.t1_batch_items FOR EACH ROW \
+         WHEN (new.entry_id = 404) EXECUTE FUNCTION hurt()";
+    const HEAL_ITEMS: &str = "DROP TRIGGER hurt ON pkm.t1_batch_items; DROP FUNCTION hurt()";
+
+    async fn open_t1() -> T1Subject {
+        let database = Database::create().await;
+        let clock = Clock::system();
+        let ledger = database
+            .open(PgOptions {
+                clock: clock.clone(),
+                ..PgOptions::default()
+            })
+            .await;
+        let url = database.url.clone();
+        let hurt = move |hurts: bool| {
+            let url = url.clone();
+            async move {
+                let raw = database::connect(&url).await;
+                let change = if hurts { HURT_ITEMS } else { HEAL_ITEMS };
+                raw.batch_execute(change).await.unwrap();
+            }
+        };
+        T1Subject::new(Arc::new(ledger), clock, hurt).keeping(database)
+    }
+
+    hapax_store::t1_conformance!(open_t1);
 }
 
 mod three_writers {

@@ -5,6 +5,8 @@ mod erased;
 mod faults;
 mod files;
 mod jobs;
+mod kept_batches;
+mod kept_entries;
 mod kept_snapshots;
 mod old_jobs;
 mod sharing;
@@ -15,7 +17,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Record, Scope, Tenant, Version};
-use hapax_store::conformance::{QueueSubject, SnapshotSubject, Subject};
+use hapax_store::conformance::{
+    EntrySubject, ImportSubject, QueueSubject, SnapshotSubject, Subject, T1Subject,
+};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
 use hapax_store::vault::Vault;
 use hapax_store::{Clock, SqliteLedger, Tokens};
@@ -78,9 +82,70 @@ fn snapshots_with(vault: Option<Arc<Vault>>) -> SnapshotSubject {
     SnapshotSubject::new(Arc::new(ledger), clock, age).keeping(folder)
 }
 
+async fn open_entries() -> EntrySubject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        ..SqliteOptions::default()
+    };
+    EntrySubject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
+}
+
+async fn open_imports() -> ImportSubject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        ..SqliteOptions::default()
+    };
+    let ledger = open_in(&folder, options);
+    let path = ledger.path().to_owned();
+    let hurt = move |hurts: bool| {
+        let path = path.clone();
+        async move {
+            let raw = rusqlite::Connection::open(path).expect("the file opens");
+            let changed = raw.execute_batch(if hurts {
+                "CREATE TRIGGER hurt BEFORE UPDATE ON imports BEGIN SELECT RAISE(ABORT, 'hurt'); END"
+            } else {
+                "DROP TRIGGER hurt"
+            });
+            changed.expect("it is changed");
+        }
+    };
+    ImportSubject::new(Arc::new(ledger), clock, hurt).keeping(folder)
+}
+
+async fn open_t1() -> T1Subject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        ..SqliteOptions::default()
+    };
+    let ledger = open_in(&folder, options);
+    let path = ledger.path().to_owned();
+    let hurt = move |hurts: bool| {
+        let path = path.clone();
+        async move {
+            let raw = rusqlite::Connection::open(path).expect("the file opens");
+            let changed = raw.execute_batch(if hurts {
+                "CREATE TRIGGER hurt_new BEFORE INSERT ON pkm_t1_batch_items WHEN new.entry_id = 404
+                 BEGIN SELECT RAISE(ABORT, 'hurt'); END;
+                 CREATE TRIGGER hurt_old BEFORE UPDATE ON pkm_t1_batch_items WHEN new.entry_id = 404
+                 BEGIN SELECT RAISE(ABORT, 'hurt'); END;"
+            } else {
+                "DROP TRIGGER hurt_new; DROP TRIGGER hurt_old;"
+            });
+            changed.expect("it is changed");
+        }
+    };
+    T1Subject::new(Arc::new(ledger), clock, hurt).keeping(folder)
+}
+
+hapax_store::entry_conformance!(open_entries);
+hapax_store::import_conformance!(open_imports);
 hapax_store::ledger_conformance!(open);
 hapax_store::queue_conformance!(open_queue);
 hapax_store::snapshot_conformance!(open_snapshots);
+hapax_store::t1_conformance!(open_t1);
 hapax_store::token_conformance!(open_tokens);
 
 fn folder() -> TempDir {

@@ -248,9 +248,22 @@ impl Pool {
     }
 
     pub(in super::super) async fn lend(&self, operation: &'static str) -> Result<Lent, Error> {
+        self.lend_within(operation, self.target.connect_timeout)
+            .await
+    }
+
+    /// Waits as long as a commit may take: where many write the same, it is the others' turn first.
+    pub(in super::super) async fn lend_in_turn(
+        &self,
+        operation: &'static str,
+    ) -> Result<Lent, Error> {
+        self.lend_within(operation, self.commit_timeout).await
+    }
+
+    async fn lend_within(&self, operation: &'static str, wait: Duration) -> Result<Lent, Error> {
         let down = |why: &str| Error::new(Kind::Unavailable, operation).because(why);
         let free = self.free.clone().acquire_owned();
-        let permit = match tokio::time::timeout(self.target.connect_timeout, free).await {
+        let permit = match tokio::time::timeout(wait, free).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return Err(down("the ledger is closed")),
             Err(_) => return Err(fault::counted(down("no connection became free in time"))),

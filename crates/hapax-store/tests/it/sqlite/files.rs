@@ -60,13 +60,15 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0003_audit",
             "0004_tenant_key",
             "0005_job",
-            "0006_snapshot"
+            "0006_snapshot",
+            "0007_entry",
+            "0008_t1"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        6
+        8
     );
 }
 

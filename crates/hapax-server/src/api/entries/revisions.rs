@@ -1,0 +1,64 @@
+//! The states of an entry that were replaced.
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json as Answer};
+use hapax_core::Tenant;
+use hapax_core::entry::{Column, Row, Search};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::target;
+use crate::api::App;
+use crate::api::payload::invalid;
+use crate::api::query::Query;
+use crate::problem::{self, Refusal};
+
+/// Which of them to list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct ListQuery {
+    schema: Option<String>,
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+/// A page of replaced states, newest first.
+pub(in crate::api) async fn list(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    entry_id: Option<Path<i64>>,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<Value>, Refusal> {
+    // What is no number answers like one that nobody has.
+    let Path(entry_id) = entry_id.ok_or_else(problem::not_found)?;
+    let target = target(query.schema.as_deref())?;
+    let before = match &query.cursor {
+        None => None,
+        Some(cursor) => Some(
+            cursor
+                .parse()
+                .map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?,
+        ),
+    };
+    let limit = query.limit.unwrap_or(50);
+    if !(1..=Search::LIMIT_MAX).contains(&limit) {
+        let most = Search::LIMIT_MAX;
+        return Err(invalid("limit", format!("must be from 1 to {most}")).into());
+    }
+    let entries = &app.store.entries;
+    let rows = entries
+        .entry_revisions(tenant, target, entry_id, before, limit)
+        .await?;
+    if rows.is_empty() && entries.entry(tenant, target, entry_id).await?.is_none() {
+        return Err(problem::not_found().into());
+    }
+    let items: Vec<Map<String, Value>> = rows.iter().map(|row| row.to_json(Column::ALL)).collect();
+    let next = next(&rows).map(|revision| revision.to_string());
+    Ok(Answer(json!({"items": items, "next_cursor": next})))
+}
+
+/// Before which state the next page begins. The first state of an entry has the number 1.
+fn next(rows: &[Row]) -> Option<u32> {
+    let last = rows.last()?.revision;
+    (last > 1).then_some(last)
+}

@@ -1,0 +1,81 @@
+//! Imports of mailboxes: begun in the file below, shown as they stand, and listed.
+
+pub(super) mod begin;
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::{Extension, Json as Answer};
+use hapax_core::Tenant;
+use hapax_core::entry::Search;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::App;
+use super::jobs::path_parameter;
+use super::payload::invalid;
+use super::query::Query;
+use crate::import::shown::Shown;
+use crate::problem::{self, Refusal};
+
+/// The id of an import in the path.
+pub(super) struct Id(Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = path_parameter(parts, state, "id").await?;
+        let id = Uuid::parse_str(&text).map_err(|_| problem::not_found())?;
+        Ok(Self(id))
+    }
+}
+
+/// An import as it stands now.
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Id(id): Id,
+) -> Result<Answer<Shown>, Refusal> {
+    let found = app.store.imports.import(tenant, id).await?;
+    let import = found.ok_or_else(problem::not_found)?;
+    Ok(Answer(Shown::of(&import, app.imports.root())))
+}
+
+/// Which imports to list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    cursor: Option<String>,
+    limit: Option<usize>,
+}
+
+/// A page of imports.
+#[derive(Serialize)]
+pub(super) struct Page {
+    items: Vec<Shown>,
+    next_cursor: Option<String>,
+}
+
+/// Imports, newest first.
+pub(super) async fn list(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<Page>, Refusal> {
+    let limit = query.limit.unwrap_or(50);
+    if !(1..=Search::LIMIT_MAX).contains(&limit) {
+        let why = format!("must be from 1 to {}", Search::LIMIT_MAX);
+        return Err(invalid("limit", why).into());
+    }
+    let after = query.cursor.as_deref().map(Uuid::parse_str).transpose();
+    let after = after.map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?;
+    let found = app.store.imports.imports(tenant, after, limit).await?;
+    let last = found.last().filter(|_| found.len() == limit);
+    Ok(Answer(Page {
+        next_cursor: last.map(|last| last.id.to_string()),
+        items: found
+            .iter()
+            .map(|import| Shown::of(import, app.imports.root()))
+            .collect(),
+    }))
+}

@@ -1,0 +1,132 @@
+//! A mailbox is imported: begun, or joined where it runs already, and waited for unless the caller does not want to.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json as Answer};
+use hapax::problem::Problem;
+use hapax_core::Tenant;
+use hapax_core::entry::{Import, NewImport};
+use serde::Deserialize;
+use std::time::Duration;
+
+use super::super::App;
+use super::super::payload::invalid;
+use crate::body::Json;
+use crate::import::asked::{self, Asked};
+use crate::import::desk::Waited;
+use crate::import::mailbox::Mailbox;
+use crate::import::open::{Closed, Root};
+use crate::import::shown::Shown;
+use crate::problem::{self, Refusal};
+
+/// An import to be begun.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct ImportBody {
+    mbox_path: String,
+    batch_size: Option<u64>,
+    insert_chunk_size: Option<u64>,
+    completion_window: Option<String>,
+    thread_policy: Option<String>,
+    #[serde(rename = "async")]
+    is_async: Option<bool>,
+}
+
+/// Imports a mailbox beneath the folder of imports: 200 when it is done, 202 if the caller does not wait for it. The same
+/// file again joins the import that runs; a client that goes away does not stop it.
+pub(in crate::api) async fn mbox(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Json(body): Json<ImportBody>,
+) -> Result<Response, Refusal> {
+    let asked = Asked {
+        batch_size: body.batch_size.unwrap_or(asked::BATCH_SIZE),
+        insert_chunk_size: body.insert_chunk_size.unwrap_or(asked::CHUNK_SIZE),
+        completion_window: body
+            .completion_window
+            .unwrap_or_else(|| asked::WINDOW.to_owned()),
+        thread_policy: body.thread_policy,
+    };
+    let faults = asked.faults();
+    if !faults.is_empty() {
+        return Err(problem::schema(&faults).into());
+    }
+    let root = app.imports.root().ok_or_else(unset)?.clone();
+    let from = root.clone();
+    let opened = tokio::task::spawn_blocking(move || opened(&from, &body.mbox_path, asked)).await;
+    let new = opened.map_err(|_| problem::internal())??;
+    // On a task of its own: what is begun is also offered to a worker, whether or not the client is still there.
+    let desk = app.imports.clone();
+    let begun = tokio::spawn(async move { desk.begin(tenant, &root, new).await });
+    let import = begun.await.map_err(|_| problem::internal())??;
+    if body.is_async == Some(true) {
+        return Ok(answer(&app, StatusCode::ACCEPTED, &import, None));
+    }
+    let waited = app.imports.wait(tenant, import.id).await?;
+    Ok(match waited.ok_or_else(problem::not_found)? {
+        Waited::Ended(import) => answer(&app, StatusCode::OK, &import, None),
+        Waited::Stalled(import, why) => answer(&app, StatusCode::ACCEPTED, &import, Some(why)),
+        Waited::Closing(import) => return Err(closing(&import).into()),
+    })
+}
+
+fn answer(app: &App, status: StatusCode, import: &Import, stalled: Option<String>) -> Response {
+    let shown = Shown::of(import, app.imports.root());
+    let shown = match stalled {
+        Some(why) => shown.stalled(why),
+        None => shown,
+    };
+    (status, Answer(shown)).into_response()
+}
+
+/// The import of the file that is asked for, which is there and can be read.
+fn opened(root: &Root, asked_path: &str, asked: Asked) -> Result<NewImport, Problem> {
+    let opened = root.open(asked_path).map_err(|closed| match closed {
+        Closed::Form(why) => invalid("mbox_path", why),
+        Closed::Forbidden => forbidden(),
+        Closed::Missing => Problem::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            "no such file is beneath EMAIL_IMPORT_ROOT",
+        ),
+        Closed::NoFolder => unset(),
+        Closed::Io(error) => {
+            tracing::error!(%error, "a mailbox could not be opened");
+            problem::internal()
+        }
+    })?;
+    let mailbox = Mailbox::of(opened.file).map_err(|error| {
+        tracing::error!(%error, "a mailbox could not be read");
+        problem::internal()
+    })?;
+    // A name that is not text cannot be kept.
+    asked.import(&opened.path, &mailbox).ok_or_else(forbidden)
+}
+
+/// One answer to everything that must not be opened. It does not repeat the path.
+fn forbidden() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "mbox_path must name a plain file beneath EMAIL_IMPORT_ROOT, after links are resolved",
+    )
+}
+
+fn unset() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "nothing can be imported: set EMAIL_IMPORT_ROOT to the folder that holds the mailboxes, and start again",
+    )
+}
+
+fn closing(import: &Import) -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "shutting_down",
+        "the server is stopping; the import goes on where it stopped when the same request is sent again",
+    )
+    .with_detail("import_id", import.id.to_string())
+    .retry_after(Duration::from_secs(1))
+}

@@ -1,0 +1,190 @@
+//! The items of a batch as lines for the provider. The same items, texts and rules make the same lines, in the same order.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hapax_core::entry::{Item, ItemChange, ItemStatus, ItemText, Schema};
+use hapax_core::{Error, Fingerprint, Kind};
+use hapax_effects::enrich::{
+    CustomId, Mode, Owner, Prompt, Rules, Text, batch_line, request_key,
+};
+use serde::{Deserialize, Serialize};
+
+use super::row::{Row, change};
+use super::settings::Settings;
+
+/// The most lines and bytes of one file: what providers take, with room to spare.
+const LINES_MAX: usize = 50_000;
+const BYTES_MAX: usize = 150_000_000;
+
+/// How prompts of a batch are made.
+#[derive(Clone)]
+pub(super) struct Maker {
+    pub(super) settings: Arc<Settings>,
+    pub(super) model: Arc<str>,
+}
+
+/// What was found in the items that are queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Loaded {
+    /// Items that say something else by now.
+    pub(super) stale: u64,
+    /// Items whose answer was paid for before.
+    pub(super) paid: u64,
+    /// Items that ask for an answer.
+    pub(super) queued: u64,
+    /// Lines to be sent: one for all items that ask the same.
+    pub(super) lines: u64,
+    /// How many of them show the whole text, and how many a sample.
+    pub(super) whole: u64,
+    pub(super) sample: u64,
+}
+
+/// The file of a batch.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) jsonl: Vec<u8>,
+    pub(super) count: usize,
+}
+
+/// An item that asks, and what it asks.
+pub(super) struct Asks {
+    pub(super) item: Item,
+    pub(super) key: Fingerprint,
+    prompt: Prompt,
+}
+
+impl Maker {
+    /// Makes the prompts of a page. Items whose text is not the one they are about come second.
+    pub(super) async fn prompts(&self, page: Vec<Item>) -> Result<(Vec<Asks>, Vec<Item>), Error> {
+        let maker = self.clone();
+        // Pages hold megabytes: longer than a thread of the runtime should be held up.
+        let made = tokio::task::spawn_blocking(move || {
+            let (mut asks, mut stale) = (Vec::new(), Vec::new());
+            for mut item in page {
+                match item.text.take().filter(|text| text.fingerprint() == Some(item.hash)) {
+                    Some(text) => {
+                        let prompt = prompt(&text, &maker.settings.rules);
+                        let key = request_key(&maker.model, &prompt);
+                        asks.push(Asks { item, key, prompt });
+                    }
+                    None => stale.push(item),
+                }
+            }
+            (asks, stale)
+        });
+        made.await.map_err(|_| {
+            Error::new(Kind::Unavailable, "making prompts").because("the thread that made them died")
+        })
+    }
+}
+
+/// The prompt for a text.
+pub(super) fn prompt(text: &ItemText, rules: &Rules) -> Prompt {
+    let text = Text {
+        title: text.title.as_deref(),
+        author: text.author.as_deref(),
+        content_type: text.content_type.as_deref(),
+        clean_text: &text.clean_text,
+    };
+    Prompt::new(&text, rules)
+}
+
+/// Settles the queued items that need not be sent, and counts the others. With `again` answers that were paid for before
+/// do not count.
+///
+/// # Errors
+/// When the store could not be asked. What was settled stays so.
+pub(super) async fn load(row: &Row, maker: &Maker, again: bool) -> Result<Loaded, Error> {
+    let mut loaded = Loaded::default();
+    let mut asked = HashSet::new();
+    let mut after = None;
+    loop {
+        let page = row.page(Some(ItemStatus::Queued), after, true).await?;
+        let Some(last) = page.last() else {
+            return Ok(loaded);
+        };
+        after = Some(last.item_id);
+        let (asks, stale) = maker.prompts(page).await?;
+        let mut changes: Vec<ItemChange> = stale.iter().map(is_stale).collect();
+        loaded.stale += changes.len() as u64;
+        let paid = if again {
+            vec![None; asks.len()]
+        } else {
+            let keys = asks.iter().map(|one| one.key).collect();
+            row.batches.paid_answers(row.tenant, keys).await?
+        };
+        for (one, paid) in asks.iter().zip(paid) {
+            if let Some(paid) = paid {
+                loaded.paid += 1;
+                changes.push(is_answered(&one.item, paid));
+                continue;
+            }
+            loaded.queued += 1;
+            if asked.insert(one.key) {
+                loaded.lines += 1;
+                match one.prompt.mode {
+                    Mode::Whole => loaded.whole += 1,
+                    Mode::Sample => loaded.sample += 1,
+                }
+            }
+        }
+        row.settle(changes).await?;
+    }
+}
+
+/// The file with a line for every text that queued items ask about. What would go over a limit stays queued.
+///
+/// # Errors
+/// When the store could not be asked.
+pub(super) async fn build(row: &Row, maker: &Maker, attempt: u32) -> Result<Lines, Error> {
+    let mut lines = Lines::default();
+    let mut asked = HashSet::new();
+    let mut after = None;
+    loop {
+        let page = row.page(Some(ItemStatus::Queued), after, true).await?;
+        let Some(last) = page.last() else {
+            return Ok(lines);
+        };
+        after = Some(last.item_id);
+        let (asks, stale) = maker.prompts(page).await?;
+        row.settle(stale.iter().map(is_stale).collect()).await?;
+        for one in asks {
+            if !asked.insert(one.key) {
+                continue;
+            }
+            let id = custom_id(row.schema, &one.item, attempt);
+            let line = batch_line(&id, &maker.model, &one.prompt);
+            if lines.count == LINES_MAX || lines.jsonl.len() + line.len() + 1 > BYTES_MAX {
+                return Ok(lines);
+            }
+            lines.jsonl.extend_from_slice(line.as_bytes());
+            lines.jsonl.push(b'\n');
+            lines.count += 1;
+        }
+    }
+}
+
+/// What the line of an item is called.
+pub(super) fn custom_id(schema: Schema, item: &Item, attempt: u32) -> CustomId {
+    let owner = match item.entry_id {
+        Some(entry_id) => Owner::Entry(entry_id),
+        None => Owner::Item(item.item_id),
+    };
+    CustomId::new(schema, owner, &item.hash, attempt)
+}
+
+fn is_stale(item: &Item) -> ItemChange {
+    ItemChange {
+        error: Some("its entry says something else by now".to_owned()),
+        ..change(item, ItemStatus::Queued, ItemStatus::Stale)
+    }
+}
+
+/// A queued item gets this answer.
+pub(super) fn is_answered(item: &Item, kept: Arc<str>) -> ItemChange {
+    ItemChange {
+        raw: Some(kept),
+        ..change(item, ItemStatus::Queued, ItemStatus::Answered)
+    }
+}

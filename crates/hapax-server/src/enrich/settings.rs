@@ -1,0 +1,115 @@
+//! How enrichment is set up: the provider, the models, what prompts are made by and how answers are read.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use hapax_core::Fingerprint;
+use hapax_effects::enrich::{
+    Llm, LlmConfig, LlmError, Parser, Prompt, Retry, Rules, Text, Topics, prompt, request_key,
+};
+
+use crate::config::{self, Config};
+use crate::exit::Usage;
+
+/// How long a caller is kept waiting for a provider that wants to be left alone.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What is left of the time of a request for everything but the provider.
+const BESIDE: Duration = Duration::from_secs(4);
+/// The longest time after which a batch that cannot be found was never created.
+const DOUBT_MAX: Duration = Duration::from_secs(10);
+
+/// The provider, as it is called for batches and for somebody who waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Provider {
+    pub(crate) batches: Llm,
+    pub(crate) chats: Llm,
+}
+
+/// How enrichment is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// `None` while it is not configured.
+    pub(crate) provider: Option<Provider>,
+    pub(crate) default_model: String,
+    pub(crate) batch_model: String,
+    pub(crate) rules: Rules,
+    pub(crate) parser: Parser,
+    /// How often the provider is asked how far a batch is.
+    pub(crate) interval: Duration,
+    /// How long after its creation was begun a batch that cannot be found is in doubt.
+    pub(crate) doubt: Duration,
+}
+
+impl Settings {
+    /// What the configuration says.
+    ///
+    /// # Errors
+    /// [`Usage`] when the URL, the key or the topics cannot be used. Not being configured is none.
+    pub(crate) fn new(config: &Config) -> Result<Self> {
+        let topics = match &config.t1_topics[..] {
+            [] => Topics::default(),
+            names => Topics::new(names)
+                .map_err(|why| Usage::error(format!("t1_topics: {why}")))?,
+        };
+        let interval = Duration::from_millis(config.t1_batch_sync_interval_ms);
+        Ok(Self {
+            provider: provider(config)?,
+            default_model: config.t1_default_model.clone(),
+            batch_model: config.t1_batch_model.clone(),
+            parser: Parser::new(topics.clone()).lenient(config.t1_lenient),
+            rules: Rules {
+                topics,
+                ..Rules::default()
+            },
+            interval,
+            doubt: interval.min(DOUBT_MAX),
+        })
+    }
+
+    /// What every prompt of this process has in common. Two processes that differ in it ask in other words.
+    pub(super) fn words(&self) -> String {
+        let text = Text {
+            clean_text: "hapax",
+            ..Text::default()
+        };
+        let prompt = Prompt::new(&text, &self.rules);
+        let whole = self.rules.whole_chars_max.to_be_bytes();
+        let key = request_key("", &prompt);
+        Fingerprint::of_parts(&[b"hapax t1 words", key.as_bytes(), &whole]).short()
+    }
+
+    /// The version of the prompt.
+    pub(super) const fn version() -> &'static str {
+        prompt::VERSION
+    }
+}
+
+fn provider(config: &Config) -> Result<Option<Provider>> {
+    let key = config::litellm_key()?;
+    let (Some(key), false) = (key, config.openai_base_url.is_empty()) else {
+        return Ok(None);
+    };
+    let batches = LlmConfig {
+        timeout: Duration::from_millis(config.llm_timeout_ms),
+        transfer_timeout: Duration::from_millis(config.llm_transfer_timeout_ms),
+        log_prompts: config.llm_log_prompts,
+        ..LlmConfig::new(config.openai_base_url.as_str(), key)
+    };
+    let most = config.request_timeout();
+    let most = most.saturating_sub(BESIDE).max(most / 2);
+    let chats = LlmConfig {
+        timeout: batches.timeout.min(most),
+        retry: Retry {
+            tries_max: 3,
+            total: most / 2,
+            patience: PATIENCE,
+            ..Retry::default()
+        },
+        ..batches.clone()
+    };
+    let made = |config| Llm::new(config).map_err(|why: LlmError| Usage::error(why.to_string()));
+    Ok(Some(Provider {
+        batches: made(batches)?,
+        chats: made(chats)?,
+    }))
+}

@@ -1,0 +1,109 @@
+//! Why the provider gave no answer: the error of an operation, small JSON that a door and a batch can show.
+
+use std::time::Duration;
+
+use hapax::job::Fault;
+use hapax_core::job::Job;
+use hapax_effects::enrich::LlmError;
+use serde::{Deserialize, Serialize};
+
+/// How often a provider that says no for good is asked before it is believed.
+pub(super) const REFUSALS_MAX: u32 = 5;
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Trouble {
+    /// The word for it.
+    pub(crate) word: String,
+    /// The status that whoever waits is answered with.
+    pub(crate) status: u16,
+    /// Whether asking again can help.
+    pub(crate) is_transient: bool,
+    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) message: String,
+}
+
+impl Trouble {
+    pub(crate) fn of(error: &LlmError) -> Self {
+        let after = error.retry_after().map(|after| after.as_millis());
+        Self {
+            word: error.as_str().to_owned(),
+            status: error.http_status(),
+            is_transient: error.is_transient(),
+            retry_after_ms: after.and_then(|ms| u64::try_from(ms).ok()),
+            message: error.to_string(),
+        }
+    }
+
+    /// Reads the error of a job or of an operation. What is not ours is a failure in its own words.
+    pub(crate) fn read(error: &str) -> Self {
+        let json = error.find('{').map_or("", |start| &error[start..]);
+        serde_json::from_str(json).unwrap_or_else(|_| Self {
+            word: "failed".to_owned(),
+            status: 503,
+            is_transient: true,
+            retry_after_ms: None,
+            message: error.to_owned(),
+        })
+    }
+
+    /// The error of an operation.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| self.message.clone())
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.retry_after_ms.map(Duration::from_millis)
+    }
+
+    /// The failed run of a step that somebody waits for: the next request tries again, whatever it was.
+    pub(super) fn fault(&self) -> Fault {
+        let fault = Fault::retryable(self.text());
+        match self.retry_after() {
+            Some(after) => fault.after(after),
+            None => fault,
+        }
+    }
+
+    /// The failed run of a step of a batch's job. A refusal is believed when it has been said often enough.
+    pub(super) fn fault_of(&self, job: &Job) -> Fault {
+        if self.is_believed(job) {
+            Fault::fatal(self.text())
+        } else {
+            self.fault()
+        }
+    }
+
+    /// Whether this refusal is one of many in a row.
+    pub(super) fn is_believed(&self, job: &Job) -> bool {
+        let before = job.error.as_deref().map(Self::read);
+        let was_refused = before.is_some_and(|before| !before.is_transient);
+        !self.is_transient && was_refused && job.failures + 1 >= REFUSALS_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_survives_being_the_text_of_a_job_and_anything_else_is_told_as_it_is() {
+        let limited = LlmError::RateLimited {
+            retry_after: Some(Duration::from_secs(7)),
+            code: None,
+            message: "slow down".to_owned(),
+        };
+        let trouble = Trouble::of(&limited);
+        let read = Trouble::read(&format!("LLM: {}", trouble.text()));
+        assert_eq!(read, trouble);
+        assert_eq!(
+            (read.status, read.retry_after()),
+            (429, Some(Duration::from_secs(7)))
+        );
+        let other = Trouble::read("LLM: the run panicked");
+        assert_eq!(
+            (other.status, other.message.as_str()),
+            (503, "LLM: the run panicked")
+        );
+    }
+}

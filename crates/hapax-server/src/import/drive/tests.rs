@@ -1,0 +1,273 @@
+//! The driver against a store that fails, forgets and is shared: every message is written once.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use hapax_core::entry::{Counts, Cursor, ImportError, NewImport, Schema, Target};
+use hapax_core::{Answer, Kind, Time};
+
+use super::*;
+use crate::import::mailbox::Mailbox;
+
+const MAILS: u64 = 50;
+
+/// What goes wrong with the n-th chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mishap {
+    /// The store is away; nothing is written.
+    Away,
+    /// It is written, and the answer gets lost.
+    Lost,
+    /// Another driver writes it first.
+    Overtaken,
+}
+
+/// A store of one import in memory.
+struct Shelf {
+    import: Mutex<Import>,
+    /// How often each message was written.
+    written: Mutex<BTreeMap<u64, u32>>,
+    calls: AtomicUsize,
+    mishaps: BTreeMap<usize, Mishap>,
+    /// A message that the store does not take.
+    poison: Option<u64>,
+    queued: AtomicUsize,
+}
+
+impl Shelf {
+    fn new(chunk_size: u32) -> Self {
+        let import = Import {
+            id: Uuid::from_u128(7),
+            asked: NewImport {
+                id: Uuid::from_u128(7),
+                path: "a.mbox".to_owned(),
+                target: Target::Pinned(Schema::Pkm),
+                batch_size: 500,
+                insert_chunk_size: chunk_size,
+                completion_window: "24h".to_owned(),
+                thread_policy: None,
+                bytes: None,
+            },
+            schema: Schema::Pkm,
+            status: ImportStatus::Running,
+            step: Step::Reading,
+            cursor: Cursor::default(),
+            counts: Counts::default(),
+            errors: Vec::new(),
+            batches: Vec::new(),
+            error: None,
+            created_at: Time::from_ms(0),
+            updated_at: Time::from_ms(0),
+        };
+        Self {
+            import: Mutex::new(import),
+            written: Mutex::default(),
+            calls: AtomicUsize::new(0),
+            mishaps: BTreeMap::new(),
+            poison: None,
+            queued: AtomicUsize::new(0),
+        }
+    }
+
+    fn now(&self) -> Import {
+        let import = self.import.lock().unwrap_or_else(PoisonError::into_inner);
+        import.clone()
+    }
+
+    fn write(&self, chunk: &Chunk) -> Option<Import> {
+        let mut import = self.import.lock().unwrap();
+        if import.status != ImportStatus::Running || import.cursor != chunk.from {
+            return None;
+        }
+        for (index, entry) in &chunk.entries {
+            match entry {
+                Incoming::Refused(_) => import.counts.insert_errors += 1,
+                _ => *self.written.lock().unwrap().entry(*index).or_default() += 1,
+            }
+        }
+        import.cursor = chunk.to.clone();
+        import.counts.total_messages += chunk.messages;
+        import.counts.normalize_errors += chunk.faults.len() as u64;
+        import.errors.extend(chunk.faults.iter().cloned());
+        import.errors.truncate(ImportError::KEPT_MAX);
+        if chunk.is_last {
+            import.step = Step::Queueing;
+        }
+        Some(import.clone())
+    }
+}
+
+impl Imports for Shelf {
+    fn begin_import(&self, _: Tenant, _: NewImport) -> Answer<'_, Import> {
+        Box::pin(async { Ok(self.now()) })
+    }
+
+    fn import(&self, _: Tenant, _: Uuid) -> Answer<'_, Option<Import>> {
+        Box::pin(async { Ok(Some(self.now())) })
+    }
+
+    fn imports(&self, _: Tenant, _: Option<Uuid>, _: usize) -> Answer<'_, Vec<Import>> {
+        Box::pin(async { Ok(vec![self.now()]) })
+    }
+
+    fn import_chunk(&self, _: Tenant, _: Uuid, chunk: Chunk) -> Answer<'_, Option<Import>> {
+        Box::pin(async move {
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            let is_poison = |(index, entry): &(u64, Incoming)| {
+                Some(*index) == self.poison && matches!(entry, Incoming::Insert(_))
+            };
+            if chunk.entries.iter().any(is_poison) {
+                return Err(Error::new(Kind::Corrupt, "writing a chunk"));
+            }
+            match self.mishaps.get(&call) {
+                Some(Mishap::Away) => Err(Error::new(Kind::Unavailable, "writing a chunk")),
+                Some(Mishap::Lost) => {
+                    self.write(&chunk);
+                    Err(Error::new(Kind::OutcomeUnknown, "writing a chunk"))
+                }
+                Some(Mishap::Overtaken) => {
+                    self.write(&chunk);
+                    Ok(self.write(&chunk))
+                }
+                None => Ok(self.write(&chunk)),
+            }
+        })
+    }
+
+    fn queue_candidates(&self, _: Tenant, _: Uuid, _: Uuid) -> Answer<'_, Option<Import>> {
+        Box::pin(async {
+            let mut import = self.import.lock().unwrap();
+            match self.queued.fetch_add(1, Ordering::SeqCst) {
+                0 => return Err(Error::new(Kind::Unavailable, "queueing")),
+                1 | 2 => {}
+                _ => import.status = ImportStatus::Completed,
+            }
+            Ok(Some(import.clone()))
+        })
+    }
+
+    fn fail_import(&self, _: Tenant, _: Uuid, error: String) -> Answer<'_, Option<Import>> {
+        Box::pin(async {
+            let mut import = self.import.lock().unwrap();
+            (import.status, import.error) = (ImportStatus::Failed, Some(error));
+            Ok(Some(import.clone()))
+        })
+    }
+}
+
+fn mailbox() -> String {
+    let mail = |number: u64| {
+        let text = if number == 3 { "" } else { "Words.\n" };
+        format!(
+            "From a Thu Aug 22 12:36:23 2002\nFrom: News <n@example.org>\nSubject: Issue {number}\n\
+             Message-ID: <{number}@example.org>\n\n{text}\n"
+        )
+    };
+    (0..MAILS).map(mail).collect()
+}
+
+fn opening(text: String) -> Open {
+    Arc::new(move || {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(text.as_bytes())?;
+        Mailbox::of(file)
+    })
+}
+
+async fn driven(shelf: &Shelf) -> Import {
+    let (open, watched) = (opening(mailbox()), Watched::default());
+    let run = run(shelf, Tenant::DEFAULT, shelf.now(), open, &watched, &|_| {});
+    run.await.unwrap()
+}
+
+/// Every message but the one without a text, and the poisoned one if there is one, was written once.
+fn is_whole(shelf: &Shelf, import: &Import) {
+    assert_eq!(import.status, ImportStatus::Completed);
+    assert_eq!(import.counts.total_messages, MAILS);
+    assert_eq!(import.counts.normalize_errors, 1);
+    assert_eq!(
+        (import.errors[0].phase, import.errors[0].index),
+        ("normalize", 3)
+    );
+    let missing = |index: &u64| *index != 3 && Some(*index) != shelf.poison;
+    let expected: BTreeMap<u64, u32> = (0..MAILS).filter(missing).map(|index| (index, 1)).collect();
+    assert_eq!(*shelf.written.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn every_message_is_written_once_whatever_the_size_of_a_chunk() {
+    for size in [1, 2, 7, 50, 2000] {
+        let shelf = Shelf::new(size);
+        let import = driven(&shelf).await;
+        is_whole(&shelf, &import);
+        assert_eq!(import.cursor.offset, mailbox().len() as u64);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_or_loses_its_answer_costs_nothing() {
+    for mishap in [Mishap::Away, Mishap::Lost, Mishap::Overtaken] {
+        for call in 0..8 {
+            let mut shelf = Shelf::new(7);
+            shelf.mishaps = BTreeMap::from([(call, mishap), (call + 1, Mishap::Away)]);
+            let import = driven(&shelf).await;
+            is_whole(&shelf, &import);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_stays_away_leaves_the_import_where_it_is() {
+    let mut shelf = Shelf::new(7);
+    shelf.mishaps = (2..100).map(|call| (call, Mishap::Away)).collect();
+    let (open, watched) = (opening(mailbox()), Watched::default());
+    let stopped = run(
+        &shelf,
+        Tenant::DEFAULT,
+        shelf.now(),
+        open,
+        &watched,
+        &|_| {},
+    )
+    .await;
+    assert!(matches!(stopped, Err(Stopped::Store(error)) if error.is_transient()));
+    assert_eq!(
+        (shelf.now().status, shelf.now().cursor.index),
+        (ImportStatus::Running, 14)
+    );
+
+    shelf.mishaps.clear();
+    let import = driven(&shelf).await;
+    is_whole(&shelf, &import);
+}
+
+#[tokio::test]
+async fn one_message_that_the_store_does_not_take_is_refused_alone() {
+    for poison in [0, 20, MAILS - 1] {
+        let mut shelf = Shelf::new(7);
+        shelf.poison = Some(poison);
+        let import = driven(&shelf).await;
+        is_whole(&shelf, &import);
+        assert_eq!(import.counts.insert_errors, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_opened_leaves_the_import_running() {
+    let shelf = Shelf::new(7);
+    let open: Open = Arc::new(|| Err(io::Error::other("no such disk")));
+    let watched = Watched::default();
+    let stopped = run(
+        &shelf,
+        Tenant::DEFAULT,
+        shelf.now(),
+        open,
+        &watched,
+        &|_| {},
+    )
+    .await;
+    assert!(matches!(stopped, Err(Stopped::File(_))));
+    assert_eq!(shelf.now().status, ImportStatus::Running);
+}

@@ -3,6 +3,7 @@
 mod faults;
 mod plans;
 mod roles;
+mod t1;
 
 use std::sync::Arc;
 

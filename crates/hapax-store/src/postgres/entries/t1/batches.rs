@@ -2,7 +2,7 @@
 
 use hapax_core::entry::{Batch, BatchState, DueBatch, NewBatch, Schema, Target};
 use hapax_core::{Error, Kind, Tenant, Time};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use super::super::writes::lock_key;
 use super::rows;
 use super::statements::Statements;
 use crate::t1::{
-    After, Prepared, bytes, in_turn, newest, page, taken, taken_members, taken_state, weight,
+    After, Prepared, in_turn, newest, page, taken, taken_members, taken_state, weight,
 };
 
 impl PgLedger {
@@ -205,8 +205,7 @@ impl New {
     fn of(tenant: Tenant, new: NewBatch) -> Result<Self, Error> {
         let items = Prepared::all(&new)?;
         let request_count = i64::try_from(items.len()).unwrap_or(i64::MAX);
-        let sized = new.items.iter().map(|item| bytes(&item.text)).zip(items);
-        let parts = rows::parts(sized.collect(), |(bytes, _)| *bytes);
+        let parts = rows::parts(items, |item| item.request.as_ref().map_or(0, text_bytes));
         let metadata = Value::Object(taken_members(new.metadata));
         Ok(Self {
             tenant: tenant.as_uuid(),
@@ -220,13 +219,11 @@ impl New {
 }
 
 impl Items {
-    fn of(items: Vec<(usize, Prepared)>) -> Self {
+    fn of(items: Vec<Prepared>) -> Self {
         let mut columns = Self::default();
-        for (bytes, item) in items {
-            let bytes = item
-                .request
-                .is_some()
-                .then(|| i64::try_from(bytes).unwrap_or(i64::MAX));
+        for item in items {
+            let bytes = item.request.as_ref().map(text_bytes);
+            let bytes = bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
             columns.entry_id.push(item.entry_id);
             columns.hash.push(item.hash.as_bytes().to_vec());
             columns
@@ -236,6 +233,12 @@ impl Items {
         }
         columns
     }
+}
+
+/// How many bytes the texts of a request have.
+fn text_bytes(request: &Value) -> usize {
+    let texts = request.as_object().into_iter().flat_map(Map::values);
+    texts.filter_map(Value::as_str).map(str::len).sum()
 }
 
 /// Writes a batch and its items; what is there then.

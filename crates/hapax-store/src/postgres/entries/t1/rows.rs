@@ -11,8 +11,8 @@ use super::super::super::columns::get;
 use super::super::rows::{json, time};
 use crate::t1::{status_of, text_of, unreadable};
 
-/// How much one statement carries, roughly. A server takes no value of a gibibyte.
-const PART_BYTES_MAX: usize = 64 << 20;
+/// How much one statement carries, roughly: a server takes no value of a gibibyte, and copies what it gets.
+const PART_BYTES_MAX: usize = 16 << 20;
 
 /// A batch and its number in its home: a row of a statement that finds or lists batches.
 pub(super) fn batch(schema: Schema, row: &Row) -> Result<(i64, Batch), Error> {

@@ -36,9 +36,9 @@ impl Settling {
         let settled = changes.iter().map(|change| bench.settle(change, now));
         let settled = settled.collect();
         let items = parts(bench.next.into_iter().collect(), |(_, next)| next.bytes());
-        let changed = bench.changed.iter();
-        let changed: Vec<&Row> = changed.filter_map(|id| bench.entries.get(id)).collect();
-        let updates = parts(changed, |row| row.fields.weight());
+        let rows = bench.changed.iter();
+        let rows: Vec<&Row> = rows.filter_map(|id| bench.entries.get(id)).collect();
+        let updates = parts(rows, |row| row.fields.weight());
         let replaced = parts(bench.replaced, |row| row.fields.weight());
         Self {
             settled,

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use super::super::database::Database;
 
 /// As the ledger's own sessions have it.
-const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; \
+pub(super) const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; \
     SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; \
     SET hapax.tenant = '00000000-0000-0000-0000-000000000001'";
 /// As a search has it beside that.
@@ -52,7 +52,7 @@ async fn grown() -> (Database, Client) {
 }
 
 /// How many pages the statement touches, and its plan.
-async fn touched(raw: &Client, set: &str, sql: &str, params: &str) -> (u64, String) {
+pub(super) async fn touched(raw: &Client, set: &str, sql: &str, params: &str) -> (u64, String) {
     let statement: String = sql
         .lines()
         .filter(|line| !line.starts_with("--"))

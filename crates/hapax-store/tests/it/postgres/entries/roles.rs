@@ -104,7 +104,8 @@ async fn the_janitor_sees_no_entry_but_what_a_search_finds() {
     raw.batch_execute("SET ROLE hapax_janitor; SET hapax.words = 'tea'")
         .await
         .unwrap();
-    let tables = TABLES.into_iter().filter(|table| *table != "pkm.entries");
+    let partly = ["pkm.entries", "pkm.t1_batches"];
+    let tables = TABLES.into_iter().filter(|table| !partly.contains(table));
     for table in tables {
         let read = format!("SELECT count(*) FROM {table}");
         assert_eq!(refused(&raw, &read).await, "42501", "{table}");

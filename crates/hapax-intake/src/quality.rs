@@ -17,8 +17,6 @@ pub const EXCERPT_CHARS_MAX: usize = 320;
 /// From here on a text with this many links is mostly links, however long it is.
 const LINKS_MANY: usize = 25;
 const LINK_RATIO_MAX: f64 = 0.18;
-/// An excerpt is cut inside a word only if the last space stands before this many characters.
-const EXCERPT_CUT_CHARS_MIN: usize = EXCERPT_CHARS_MAX * 6 / 10;
 /// A text that has fewer characters than this without its links is shown with them.
 const EXCERPT_BARE_CHARS_MIN: usize = 50;
 
@@ -126,8 +124,8 @@ pub fn assess(
 
 /// The start of a text on one line, cut at a space.
 ///
-/// Links are left out if at least 50 characters remain without them. A word that is longer than most of an excerpt
-/// is cut inside.
+/// Links are left out if at least 50 characters remain without them. A word is cut inside only if it is the first and
+/// longer than an excerpt.
 ///
 /// ```
 /// use hapax_intake::quality::excerpt;
@@ -136,6 +134,7 @@ pub fn assess(
 /// let long = excerpt(&"word ".repeat(100));
 /// assert_eq!(long.chars().count(), 320);
 /// assert!(long.ends_with("word…"));
+/// assert_eq!(excerpt(&format!("one {}", "x".repeat(400))), "one…");
 /// ```
 #[must_use]
 pub fn excerpt(text: &str) -> String {
@@ -157,8 +156,7 @@ fn first_line<'a>(words: impl Iterator<Item = &'a str>) -> String {
         // One character more than there is room for is enough to know that the word does not fit.
         let wanted = word.chars().take(room + 1).count();
         if wanted > room {
-            if chars < EXCERPT_CUT_CHARS_MIN {
-                line.extend((space > 0).then_some(' '));
+            if line.is_empty() {
                 line.extend(word.chars().take(room));
             }
             line.push('…');

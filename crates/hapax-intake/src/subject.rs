@@ -32,6 +32,16 @@ pub fn base(subject: &str) -> String {
     base
 }
 
+/// Whether a subject is one of an answer: `re:` stands at its front, behind nothing but tags.
+pub(crate) fn is_answer(subject: &str) -> bool {
+    let mut rest = subject.trim_start();
+    while let Some((_, after)) = rest.strip_prefix('[').and_then(|tag| tag.split_once(']')) {
+        rest = after.trim_start();
+    }
+    rest.get(..3)
+        .is_some_and(|start| start.eq_ignore_ascii_case("re:"))
+}
+
 /// What follows one mark at the front of a text in lower case. It looks no further than the mark's end, and stops the
 /// search when there is no end, so that all calls together read the text once.
 fn after_mark(text: &str) -> Option<&str> {

@@ -1,38 +1,72 @@
 //! Death on cue, for tests of debug builds: with HAPAX_TEST_ABORT_AFTER=N the process aborts right after the N-th write
-//! of the queue is durable, before anybody hears of it. A release build does not have it.
+//! of the queue is durable, before anybody hears of it; with HAPAX_TEST_ABORT_BEFORE=N right before it. What enrichment
+//! writes beside the queue counts too. A release build does not have it.
+
+mod batches;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hapax_core::entry::Batches;
 use hapax_core::job::{
     Act, Ask, Done, Job, JobId, JobKind, JobPage, JobScan, NewJob, Op, OpKey, Place, Planned,
     Queue, Ready, Refusal, Stale, Tally,
 };
 use hapax_core::{Answer, Tenant, Time};
 
-/// The queue, or one that kills the process after as many writes as the environment says.
-pub(crate) fn on_cue(queue: Arc<dyn Queue>) -> Arc<dyn Queue> {
-    let after = std::env::var("HAPAX_TEST_ABORT_AFTER");
-    match after.ok().and_then(|after| after.parse().ok()) {
-        Some(after) => Arc::new(Doomed {
-            queue,
-            left: AtomicU64::new(after),
-        }),
-        None => queue,
+/// The queue and what enrichment keeps, or those that kill the process at the write that the environment says.
+pub(crate) fn on_cue(
+    queue: Arc<dyn Queue>,
+    batches: Arc<dyn Batches>,
+) -> (Arc<dyn Queue>, Arc<dyn Batches>) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let (before, after) = (
+        number("HAPAX_TEST_ABORT_BEFORE"),
+        number("HAPAX_TEST_ABORT_AFTER"),
+    );
+    if before.is_none() && after.is_none() {
+        return (queue, batches);
+    }
+    let clock = Arc::new(Clock {
+        begun: AtomicU64::new(0),
+        ended: AtomicU64::new(0),
+        before,
+        after,
+    });
+    let kept = batches::Doomed {
+        batches,
+        clock: Arc::clone(&clock),
+    };
+    (Arc::new(Doomed { queue, clock }), Arc::new(kept))
+}
+
+/// Counts writes until the last one.
+struct Clock {
+    begun: AtomicU64,
+    ended: AtomicU64,
+    before: Option<u64>,
+    after: Option<u64>,
+}
+
+impl Clock {
+    /// A write is about to be made.
+    fn writes(&self) {
+        if Some(self.begun.fetch_add(1, Ordering::SeqCst) + 1) == self.before {
+            std::process::abort();
+        }
+    }
+
+    /// A write is durable.
+    fn wrote(&self) {
+        if Some(self.ended.fetch_add(1, Ordering::SeqCst) + 1) == self.after {
+            std::process::abort();
+        }
     }
 }
 
 struct Doomed {
     queue: Arc<dyn Queue>,
-    left: AtomicU64,
-}
-
-impl Doomed {
-    fn wrote(&self) {
-        if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-            std::process::abort();
-        }
-    }
+    clock: Arc<Clock>,
 }
 
 impl Queue for Doomed {
@@ -40,7 +74,7 @@ impl Queue for Doomed {
         Box::pin(async move {
             let planned = self.queue.plan(tenant, jobs).await?;
             if planned.iter().any(|planned| planned.planned) {
-                self.wrote();
+                self.clock.wrote();
             }
             Ok(planned)
         })
@@ -50,7 +84,7 @@ impl Queue for Doomed {
         Box::pin(async move {
             let leased = self.queue.lease(tenant, ask).await?;
             if !leased.is_empty() {
-                self.wrote();
+                self.clock.wrote();
             }
             Ok(leased)
         })
@@ -58,8 +92,9 @@ impl Queue for Doomed {
 
     fn apply(&self, tenant: Tenant, acts: Vec<Act>) -> Answer<'_, Vec<Result<Done, Refusal>>> {
         Box::pin(async move {
+            self.clock.writes();
             let done = self.queue.apply(tenant, acts).await?;
-            self.wrote();
+            self.clock.wrote();
             Ok(done)
         })
     }

@@ -43,7 +43,7 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
     chores
 }
 
-/// Starts the workers of this process: for downloads, for receipts and for imports. On `stop` they let their jobs end for
+/// Starts the workers of this process: for downloads, for receipts, for imports and for enrichment. On `stop` they let their jobs end for
 /// half of `shutdown_ms` and give back the rest; an import is given back at once, and loses nothing by it.
 pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet<()>) {
     let (config, store, desk) = (&app.config, &app.store, &app.desk);
@@ -51,8 +51,9 @@ pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet
     let grace = config.shutdown() / 2;
     let receipts = worker::receipts(store, desk);
     let imports = app.imports.worker().map(|one| (one, Duration::ZERO));
+    let enrich = app.enrich.worker().map(|one| (one, grace));
     let others = [(downloads, grace), (receipts, grace)].into_iter();
-    for (working, grace) in others.chain(imports) {
+    for (working, grace) in others.chain(imports).chain(enrich) {
         let mut stop = stop.clone();
         let stopped = async move {
             // A sender that is gone means the same.
@@ -64,6 +65,13 @@ pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet
     app.imports.open();
     let imports = app.imports.clone();
     chores.spawn(async move { imports.adopt().await });
+    let (enrich, mut stop) = (app.enrich.clone(), stop.clone());
+    chores.spawn(async move {
+        tokio::select! {
+            () = enrich.look_after() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    });
 }
 
 /// Cleans up after dead workers, soon after the start and then as often as configured.

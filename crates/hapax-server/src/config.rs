@@ -59,6 +59,15 @@ pub(crate) struct Config {
     pub(crate) intent_timezone: String,
     pub(crate) tracking_parameters: Vec<String>,
     pub(crate) email_import_root: PathBuf,
+    pub(crate) openai_base_url: String,
+    pub(crate) t1_default_model: String,
+    pub(crate) t1_batch_model: String,
+    pub(crate) t1_batch_sync_interval_ms: u64,
+    pub(crate) t1_topics: Vec<String>,
+    pub(crate) t1_lenient: bool,
+    pub(crate) llm_timeout_ms: u64,
+    pub(crate) llm_transfer_timeout_ms: u64,
+    pub(crate) llm_log_prompts: bool,
     pub(crate) profile: Profile,
     pub(crate) strict_keys: bool,
     /// As written; [`Config::routes`] reads them.
@@ -123,6 +132,15 @@ impl Default for Config {
             intent_timezone: "UTC".to_owned(),
             tracking_parameters: Vec::new(),
             email_import_root: PathBuf::new(),
+            openai_base_url: String::new(),
+            t1_default_model: "t1-default".to_owned(),
+            t1_batch_model: "t1-batch".to_owned(),
+            t1_batch_sync_interval_ms: 60_000,
+            t1_topics: Vec::new(),
+            t1_lenient: false,
+            llm_timeout_ms: 60_000,
+            llm_transfer_timeout_ms: 300_000,
+            llm_log_prompts: false,
             profile: Profile::Thorbis,
             strict_keys: false,
             routes: Vec::new(),
@@ -136,11 +154,15 @@ impl Default for Config {
 const TRACKING_PARAMETERS_MAX: usize = 1000;
 
 /// Keys whose variables are also read without `HAPAX_`.
-const OLDER: [&str; 4] = [
+const OLDER: [&str; 8] = [
     "email_import_root",
     "execute_actions",
     "gateway_base_url",
     "gateway_timeout_seconds",
+    "openai_base_url",
+    "t1_default_model",
+    "t1_batch_model",
+    "t1_batch_sync_interval_ms",
 ];
 
 /// The flags that override everything else.
@@ -229,6 +251,23 @@ impl Config {
         at_least("worker_lease_ms", self.worker_lease_ms, 1000)?;
         at_least("gateway_timeout_seconds", self.gateway_timeout_seconds, 1)?;
         at_least("download_per_host", self.download_per_host as u64, 1)?;
+        at_least(
+            "t1_batch_sync_interval_ms",
+            self.t1_batch_sync_interval_ms,
+            10,
+        )?;
+        at_least("llm_timeout_ms", self.llm_timeout_ms, 100)?;
+        at_least("llm_transfer_timeout_ms", self.llm_transfer_timeout_ms, 100)?;
+        at_least(
+            "t1_default_model's length",
+            self.t1_default_model.len() as u64,
+            1,
+        )?;
+        at_least(
+            "t1_batch_model's length",
+            self.t1_batch_model.len() as u64,
+            1,
+        )?;
         self.check_tracking_parameters()?;
         crate::otlp::check(&self.otlp_endpoint)?;
         self.proxy.check()?;
@@ -308,6 +347,26 @@ pub(crate) fn gateway_token() -> Result<Option<String>> {
     }
 }
 
+/// The variables that hold the key of LiteLLM.
+const LITELLM_KEYS: [&str; 2] = ["HAPAX_LITELLM_MASTER_KEY", "LITELLM_MASTER_KEY"];
+
+/// The key of LiteLLM, if it is set. It is never part of a [`Config`].
+///
+/// # Errors
+/// [`Usage`] when it is not text.
+pub(crate) fn litellm_key() -> Result<Option<String>> {
+    for name in LITELLM_KEYS {
+        match std::env::var(name) {
+            Ok(key) if !key.trim().is_empty() => return Ok(Some(key.trim().to_owned())),
+            Ok(_) | Err(std::env::VarError::NotPresent) => {}
+            Err(std::env::VarError::NotUnicode(_)) => {
+                return Err(Usage::error(format!("{name} is not UTF-8")));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// The variable that holds the secret of Telegram's webhook.
 pub(crate) const TELEGRAM_SECRET: &str = "HAPAX_TELEGRAM_SECRET";
 
@@ -340,6 +399,7 @@ pub(crate) fn unknown_variables() -> Result<Vec<String>> {
         name == "HAPAX_CONFIG"
             || name == "HAPAX_TOKEN"
             || name == TELEGRAM_SECRET
+            || LITELLM_KEYS.contains(&name)
             || name == "HAPAX_KEK"
             || name == "HAPAX_KEK_PREVIOUS"
             || name.starts_with("HAPAX_TEST_")

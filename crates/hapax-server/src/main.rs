@@ -11,6 +11,7 @@ mod chores;
 mod cli;
 mod cmd;
 mod config;
+mod enrich;
 mod exit;
 mod first_token;
 mod framing;

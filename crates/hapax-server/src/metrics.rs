@@ -50,6 +50,18 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "hapax_entries_total",
         "Entries written or refused, by schema and by what came of them."
     );
+    metrics::describe_counter!(
+        "hapax_t1_items_total",
+        "Items of enrichment batches that ended, by schema and by how."
+    );
+    metrics::describe_counter!(
+        "hapax_t1_batches_total",
+        "Enrichment batches that ended, by schema and by how."
+    );
+    metrics::describe_counter!(
+        "hapax_t1_lines_total",
+        "Lines of the files that the provider made of batches, by what they were."
+    );
     hapax::Observer::describe();
     metrics::gauge!("hapax_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     metrics::counter!("hapax_auth_failures_total").increment(0);

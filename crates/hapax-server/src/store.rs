@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hapax_core::entry::{Catalog, Imports};
+use hapax_core::entry::{Batches, Catalog, Imports};
 use hapax_core::job::Queue;
 use hapax_core::snapshot::Snapshots;
 use hapax_core::{Durability, Ledger, Note};
@@ -18,7 +18,7 @@ use hapax_store::{PgLedger, SqliteLedger, Tokens};
 use crate::config::{self, Config};
 use crate::exit::Usage;
 
-/// An open store: its ledger, its jobs, its snapshots, its entries and their imports, its tokens and its tenants' keys.
+/// An open store: its ledger, its jobs, its snapshots, its entries, their imports and enrichment, its tokens and its tenants' keys.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) ledger: Arc<dyn Ledger>,
@@ -26,6 +26,7 @@ pub(crate) struct Store {
     pub(crate) snapshots: Arc<dyn Snapshots>,
     pub(crate) entries: Arc<dyn Catalog>,
     pub(crate) imports: Arc<dyn Imports>,
+    pub(crate) batches: Arc<dyn Batches>,
     pub(crate) tokens: Arc<dyn Tokens>,
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
 }
@@ -79,12 +80,18 @@ impl Store {
         }
     }
 
-    fn from<L: Ledger + Queue + Snapshots + Catalog + Imports + Tokens + TenantKeys>(
-        ledger: L,
-    ) -> Self {
+    fn from<L>(ledger: L) -> Self
+    where
+        L: Ledger + Queue + Snapshots + Catalog + Imports + Batches + Tokens + TenantKeys,
+    {
         let ledger = Arc::new(ledger);
+        let (queue, batches) = doomed(
+            Arc::clone(&ledger) as Arc<dyn Queue>,
+            Arc::clone(&ledger) as Arc<dyn Batches>,
+        );
         Self {
-            queue: doomed(Arc::clone(&ledger) as Arc<dyn Queue>),
+            queue,
+            batches,
             snapshots: Arc::clone(&ledger) as Arc<dyn Snapshots>,
             entries: Arc::clone(&ledger) as Arc<dyn Catalog>,
             imports: Arc::clone(&ledger) as Arc<dyn Imports>,
@@ -103,11 +110,11 @@ fn said(note: &Note) -> String {
     )
 }
 
-/// The queue. In a debug build a test can have it kill the process.
-fn doomed(queue: Arc<dyn Queue>) -> Arc<dyn Queue> {
+/// The queue and what enrichment keeps. In a debug build a test can have them kill the process.
+fn doomed(queue: Arc<dyn Queue>, batches: Arc<dyn Batches>) -> (Arc<dyn Queue>, Arc<dyn Batches>) {
     #[cfg(debug_assertions)]
-    let queue = crate::abort::on_cue(queue);
-    queue
+    let (queue, batches) = crate::abort::on_cue(queue, batches);
+    (queue, batches)
 }
 
 /// Brings the tables up to date. Answers the names of the migrations that ran now.

@@ -14,25 +14,27 @@ use hapax_effects::download::{Download, Downloader, Folder, Guard, Limits};
 use tokio::sync::OnceCell;
 
 use crate::config::Config;
+use crate::enrich;
 use crate::exit::Usage;
 use crate::import;
 use crate::intents::desk::Desk;
 use crate::intents::inbox;
-use crate::out;
 use crate::store::Store;
 
 /// The kinds that this program can run.
-fn known() -> [JobKind; 3] {
-    [JobKind::DOWNLOAD, inbox::kind(), import::job::kind()]
+fn known() -> [JobKind; 4] {
+    [
+        JobKind::DOWNLOAD,
+        inbox::kind(),
+        import::job::kind(),
+        enrich::job::kind(),
+    ]
 }
-
-/// Kinds that this program will run, and does not yet.
-const PROMISED: [&str; 1] = ["enrich"];
 
 /// The kinds that `names` asks for; all if it names none.
 ///
 /// # Errors
-/// [`Usage`] for a kind that this program cannot run, and if none is left.
+/// [`Usage`] for a kind that this program cannot run.
 pub(crate) fn kinds(names: &[String]) -> Result<Vec<JobKind>> {
     if names.is_empty() {
         return Ok(known().to_vec());
@@ -42,12 +44,6 @@ pub(crate) fn kinds(names: &[String]) -> Result<Vec<JobKind>> {
     for name in names {
         match known().into_iter().find(|kind| kind.as_str() == name) {
             Some(kind) => kinds.push(kind),
-            None if PROMISED.contains(&name.as_str()) => {
-                out::note(&format!(
-                    "{name} is not run by this version; it runs {}",
-                    all()
-                ));
-            }
             None => {
                 return Err(Usage::error(format!(
                     "{name:?} is not a kind that this program runs; it runs {}",
@@ -55,12 +51,6 @@ pub(crate) fn kinds(names: &[String]) -> Result<Vec<JobKind>> {
                 )));
             }
         }
-    }
-    if kinds.is_empty() {
-        return Err(Usage::error(format!(
-            "nothing is left to run; this version runs {}",
-            all()
-        )));
     }
     Ok(kinds)
 }

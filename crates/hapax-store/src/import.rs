@@ -77,6 +77,26 @@ impl Head {
     }
 }
 
+/// Stops reading, for this reason. What was written before is still to be queued. Whether that was to be done.
+pub(crate) fn give_up(import: &mut Import, why: &str, now: Time) -> bool {
+    if import.status != ImportStatus::Running || import.error.is_some() {
+        return false;
+    }
+    import.step = Step::Queueing;
+    import.error = Some(why.to_owned());
+    import.updated_at = now.max(import.updated_at);
+    true
+}
+
+/// Ends an import that has nothing left to queue.
+pub(crate) fn end(import: &mut Import) {
+    import.status = if import.error.is_some() {
+        ImportStatus::Failed
+    } else {
+        ImportStatus::Completed
+    };
+}
+
 /// The numbers of the rows that were inserted or updated and have a text to enrich at the end, in the order of the
 /// items, each once.
 pub(crate) fn candidates(done: &[Done]) -> Vec<i64> {

@@ -35,7 +35,10 @@ impl Refused {
         let said: Vec<String> = faults
             .iter()
             .take(3)
-            .map(|(path, message)| format!("{path} {message}"))
+            .map(|(path, message)| match path.as_str() {
+                "" => format!("it {message}"),
+                path => format!("{path} {message}"),
+            })
             .collect();
         Self {
             code: "schema_validation_failed",

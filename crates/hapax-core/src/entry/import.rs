@@ -48,7 +48,7 @@ pub enum ImportStatus {
     Running,
     /// It is done.
     Completed,
-    /// It will not go on.
+    /// It was given up, and what it wrote before is queued.
     Failed,
 }
 
@@ -157,7 +157,7 @@ pub struct Import {
     pub errors: Vec<ImportError>,
     /// The batches it made.
     pub batches: Vec<ImportBatch>,
-    /// Why it failed.
+    /// Why it was given up. While it runs, what it wrote before is still being queued.
     pub error: Option<String>,
     /// When it was begun.
     pub created_at: Time,
@@ -190,6 +190,8 @@ pub struct Chunk {
 /// - Everything goes to the schema that was active when the import was begun, whatever the test mode is meanwhile.
 /// - A row becomes one candidate of an import, however many messages touched it. It is queued if its text, as it is
 ///   when it is queued, was neither enriched nor queued before.
+/// - An import that is given up queues what it wrote, as one that read its whole file. A rerun skips those rows, and what
+///   is skipped is no candidate.
 pub trait Imports: Send + Sync + 'static {
     /// Begins an import, or answers the one of the same path that is running. The same id again answers what is there.
     fn begin_import(&self, tenant: Tenant, new: NewImport) -> Answer<'_, Import>;
@@ -206,11 +208,12 @@ pub trait Imports: Send + Sync + 'static {
     /// With the last chunk its step becomes [`Step::Queueing`].
     fn import_chunk(&self, tenant: Tenant, id: Uuid, chunk: Chunk) -> Answer<'_, Option<Import>>;
 
-    /// Queues at most a batch of candidates under the id `batch`. When there are no more, the import is completed.
-    /// `None` if it is not running or still reading.
+    /// Queues at most a batch of candidates under the id `batch`. When there are no more, the import ends: it is completed,
+    /// or failed if it was given up. `None` if it is not running or still reading.
     fn queue_candidates(&self, tenant: Tenant, id: Uuid, batch: Uuid)
     -> Answer<'_, Option<Import>>;
 
-    /// Gives up. `None` if it is not running.
+    /// Gives up reading: the step becomes [`Step::Queueing`], and the import fails when nothing is left to queue. `None` if
+    /// it is not running, or was given up before.
     fn fail_import(&self, tenant: Tenant, id: Uuid, error: String) -> Answer<'_, Option<Import>>;
 }

@@ -74,10 +74,9 @@ pub fn judge(
             return Judged::Refuse(missing(policy, primary.or(secondary)));
         }
     }
-    let policy = match policy {
-        None => return Judged::Refuse(unknown(draft.policy().unwrap_or_default())),
-        Some(policy) if !policy.enabled => return Judged::Refuse(disabled(&policy.key)),
-        Some(policy) => policy,
+    let policy = match usable(policy, draft.policy().unwrap_or_default()) {
+        Ok(policy) => policy,
+        Err(refused) => return Judged::Refuse(refused),
     };
     let elsewhere = |row: &Row| {
         draft.key(Which::Secondary).map(|key| KeyConflict {
@@ -120,6 +119,18 @@ pub fn judge(
                 fresh(draft, elsewhere(row))
             }
         }
+    }
+}
+
+/// The policy that was found under the name `key`, if entries may be written by it.
+///
+/// # Errors
+/// The refusal, if there is none or it is disabled.
+pub fn usable<'p>(policy: Option<&'p Policy>, key: &str) -> Result<&'p Policy, Refused> {
+    match policy {
+        None => Err(unknown(key)),
+        Some(policy) if !policy.enabled => Err(disabled(&policy.key)),
+        Some(policy) => Ok(policy),
     }
 }
 

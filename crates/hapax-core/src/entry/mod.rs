@@ -49,7 +49,7 @@ pub use fields::{Fields, KEY_BYTES_MAX, Row, enrichable, key_text, merge};
 pub use import::{
     Chunk, Counts, Cursor, Import, ImportBatch, ImportError, ImportStatus, Imports, NewImport, Step,
 };
-pub use judge::{Judged, KeyConflict, Match, judge};
+pub use judge::{Judged, KeyConflict, Match, judge, usable};
 pub use plan::{Lookup, Plan};
 pub use policy::{ConflictAction, Policy, PolicyChange, SecondaryMatch};
 pub use schema::Schema;

@@ -13,11 +13,15 @@ pub const LONGEST: Duration = Duration::from_secs(3600);
 /// The longest rest of a receipt: somebody waits for it, and its gateway may be back any moment.
 pub const LONGEST_OF_INTENT: Duration = Duration::from_secs(30);
 
+/// The longest rest of enrichment: its provider may be back any moment, and work waits for it.
+pub const LONGEST_OF_ENRICH: Duration = Duration::from_secs(300);
+
 /// The longest rest of a job of this kind.
 #[must_use]
 pub fn longest(kind: &JobKind) -> Duration {
     match kind.as_str() {
         "intent" => LONGEST_OF_INTENT,
+        "enrich" => LONGEST_OF_ENRICH,
         _ => LONGEST,
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::header::Headers;
 use super::reply::{Evidence, Reply};
+use crate::subject;
 
 /// What a mail is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,26 +53,25 @@ const LIST_HEADERS: [&str; 7] = [
 
 impl Classification {
     /// The first rule that holds decides: what the caller says, a header that names the mail answered, a quoted mail in
-    /// the text. Without any of them it is a newsletter. A subject that begins with `Re:` decides nothing; it is noted.
+    /// the text. Without any of them it is a newsletter. A subject that begins with `Re:` decides nothing alone; it makes
+    /// a quotation of a single quoted line.
     pub(super) fn of(
         said: Option<MailType>,
         headers: &Headers,
         reply: &Reply<'_>,
         subject: &str,
     ) -> Self {
-        let found = reply.evidence();
+        let is_answer_subject = subject::is_answer(subject);
+        let found = reply.evidence(is_answer_subject);
         let mut evidence: Vec<String> = Vec::new();
         for name in ["in-reply-to", "references"] {
-            if headers.has(name) {
+            if headers.names_message(name) {
                 evidence.push(name.to_owned());
             }
         }
         let has_headers = !evidence.is_empty();
         evidence.extend(found.map(|found| found.as_str().to_owned()));
-        if subject
-            .get(..3)
-            .is_some_and(|start| start.eq_ignore_ascii_case("re:"))
-        {
+        if is_answer_subject {
             evidence.push("subject_re".to_owned());
         }
         if reply.forwarded().is_some() {

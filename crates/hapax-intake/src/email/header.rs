@@ -69,11 +69,14 @@ impl Headers {
 
     /// The first value under this name that says something, encoded words left as they are.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.values(name).find(|value| !value.is_empty())
+    }
+
+    fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
-            .filter(|(found, _)| found == name)
+            .filter(move |(found, _)| found == name)
             .map(|(_, value)| value.trim())
-            .find(|value| !value.is_empty())
     }
 
     /// The same as people read it.
@@ -81,11 +84,15 @@ impl Headers {
         self.get(name).map(word::decode)
     }
 
-    /// The id of the message, with its `<>`; whatever stands there if it has none.
+    /// The id of the message, as keys have it.
     pub(super) fn message_id(&self) -> Option<String> {
-        let text = self.get("message-id")?;
-        let id = keys::message_ids(text).into_iter().next();
-        Some(id.unwrap_or_else(|| text.to_owned()))
+        self.values("message-id").find_map(keys::message_id)
+    }
+
+    /// Whether a header of this name names a message; one with nothing between its brackets does not.
+    pub(super) fn names_message(&self, name: &str) -> bool {
+        self.values(name)
+            .any(|value| keys::message_id(value).is_some())
     }
 
     pub(super) fn has(&self, name: &str) -> bool {

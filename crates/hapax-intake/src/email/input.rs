@@ -7,7 +7,7 @@ use super::classify::MailType;
 use super::fault::MessageFault;
 use super::header::{self, Headers};
 use super::html;
-use super::keys::{NEWSLETTER_POLICY, REFERENCES_POLICY, THREAD_POLICY};
+use super::keys::{self, NEWSLETTER_POLICY, REFERENCES_POLICY, THREAD_POLICY};
 use super::mail::Mail;
 use super::mime::HEADERS_BYTES_MAX;
 use super::word;
@@ -62,12 +62,13 @@ pub(super) fn read(mut document: Value) -> Result<Mail, Refusal> {
         .map(|subject| word::decode(&subject))
         .unwrap_or_default();
     mail.intent = intent;
-    let given = |text: Option<String>| {
-        text.map(|text| text.trim().to_owned())
-            .filter(|text| !text.is_empty())
-    };
-    mail.message_id = given(message_id).or_else(|| mail.headers.message_id());
-    mail.date = given(date).or_else(|| mail.headers.get("date").map(str::to_owned));
+    mail.message_id = message_id
+        .and_then(|id| keys::message_id(&id))
+        .or_else(|| mail.headers.message_id());
+    mail.date = date
+        .map(|date| date.trim().to_owned())
+        .filter(|date| !date.is_empty())
+        .or_else(|| mail.headers.get("date").map(str::to_owned));
     mail.said_type = said_type;
     mail.by_references = policy.as_deref() == Some(REFERENCES_POLICY);
     mail.remove_nul();

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::classify::MailType;
 use super::header::Headers;
+use crate::text::one_line;
 use crate::{date, subject};
 
 /// The policy of newsletters.
@@ -18,6 +19,8 @@ pub const REFERENCES_POLICY: &str = "email_thread_refs_v1";
 /// How many message ids of a header are read.
 const IDS_MAX: usize = 1_000;
 
+const NO_MESSAGE_ID: &str = "there is no Message-ID, or nothing between its brackets";
+
 /// What keys are made of.
 #[derive(Debug)]
 pub(super) struct Material<'a> {
@@ -26,6 +29,26 @@ pub(super) struct Material<'a> {
     pub(super) subject: &'a str,
     pub(super) date: Option<&'a str>,
     pub(super) headers: &'a Headers,
+}
+
+impl Material<'_> {
+    /// Why the subject makes no key.
+    fn no_base(&self) -> &'static str {
+        if self.subject.trim().is_empty() {
+            "the subject is empty"
+        } else {
+            "the subject has nothing but tags and Re: or Fwd:"
+        }
+    }
+
+    /// Why the date makes no key.
+    fn no_day(&self) -> &'static str {
+        if self.date.is_none() {
+            "there is no date"
+        } else {
+            "the date cannot be read; it has to be a day, or a time with its zone (RFC 3339 or RFC 5322)"
+        }
+    }
 }
 
 /// The keys of a mail. A key whose parts are not all there is missing, and `faults` says why.
@@ -57,17 +80,14 @@ impl Keys {
             }
             part
         };
-        let primary = need(
-            material.message_id.map(str::to_owned),
-            "there is no message id",
-        );
+        let primary = need(material.message_id.map(str::to_owned), NO_MESSAGE_ID);
         let parts = [
-            need(material.from_address.clone(), "the sender has no address"),
             need(
-                Some(subject::base(material.subject)),
-                "the subject has no base",
+                material.from_address.clone(),
+                "the sender has no e-mail address",
             ),
-            need(material.date.and_then(date::day_bucket), "there is no date"),
+            need(Some(subject::base(material.subject)), material.no_base()),
+            need(material.date.and_then(date::day_bucket), material.no_day()),
         ];
         let parts: Option<Vec<String>> = parts.into_iter().collect();
         Self {
@@ -85,7 +105,7 @@ impl Keys {
         Self {
             policy: THREAD_POLICY,
             faults: if primary.is_none() {
-                vec!["the subject has no base"]
+                vec![material.no_base()]
             } else {
                 Vec::new()
             },
@@ -100,7 +120,7 @@ impl Keys {
             material
                 .headers
                 .get(name)
-                .and_then(|text| message_ids(text).into_iter().next())
+                .and_then(|text| message_ids(&text.replace('\0', "")).into_iter().next())
         };
         let root = first("references").or_else(|| first("in-reply-to"));
         let root = root
@@ -110,7 +130,7 @@ impl Keys {
         Self {
             policy: REFERENCES_POLICY,
             faults: if root.is_none() {
-                vec!["there is no message id"]
+                vec![NO_MESSAGE_ID]
             } else {
                 Vec::new()
             },
@@ -132,26 +152,72 @@ impl Keys {
     }
 }
 
-/// The message ids of a header, each with its `<>`, in their order.
-pub(super) fn message_ids(text: &str) -> Vec<String> {
-    let mut ids = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('<') {
-        let Some(len) = rest[start..].find('>') else {
-            break;
-        };
-        ids.push(rest[start..=start + len].split_whitespace().collect());
-        rest = &rest[start + len + 1..];
-        if ids.len() >= IDS_MAX {
-            break;
-        }
+/// Why the entry of a mail has no key at all, for a person; `None` if it has one.
+///
+/// An insert refuses such an entry by the names of its columns; this says what is wrong with the mail.
+///
+/// ```
+/// use hapax_intake::email;
+///
+/// let entry = email::message(b"In-Reply-To: <1@example.org>\nSubject: Re: [list]\n\nYes.\n", "email-batch")?;
+/// let why = email::why_unkeyed(&entry);
+/// assert_eq!(why.as_deref(), Some("the subject has nothing but tags and Re: or Fwd:"));
+///
+/// let entry = email::message(b"Message-ID: <1@example.org>\n\nOur news.\n", "email-batch")?;
+/// assert_eq!(email::why_unkeyed(&entry), None);
+/// # Ok::<(), email::MessageFault>(())
+/// ```
+#[must_use]
+pub fn why_unkeyed(entry: &Fields) -> Option<String> {
+    let keys = [
+        Column::IdempotencyKeyPrimary,
+        Column::IdempotencyKeySecondary,
+    ];
+    if keys.iter().any(|key| entry.text(*key).is_some()) {
+        return None;
     }
+    let missing = entry.get(Column::Metadata)["email"]["missing_keys"].as_array()?;
+    let said: Vec<&str> = missing.iter().filter_map(Value::as_str).collect();
+    Some(said.join("; "))
+}
+
+/// The id of a message, from its header or as a client says it: the first in brackets, without white space; else what
+/// stands there, on one line. Brackets with nothing between them are no id.
+pub(super) fn message_id(text: &str) -> Option<String> {
+    let bracketed = bracketed_ids(text).into_iter().next();
+    let says = |c: char| !c.is_whitespace() && !matches!(c, '<' | '>');
+    bracketed.or_else(|| text.contains(says).then(|| one_line(text)))
+}
+
+/// The message ids of a header, each with its `<>`, in their order; else the first word that looks like one.
+pub(super) fn message_ids(text: &str) -> Vec<String> {
+    let mut ids = bracketed_ids(text);
     if ids.is_empty() {
         ids.extend(
             text.split_whitespace()
                 .find(|word| word.contains('@'))
                 .map(str::to_owned),
         );
+    }
+    ids
+}
+
+fn bracketed_ids(text: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        let Some(len) = rest[start..].find('>') else {
+            break;
+        };
+        let id: String = rest[start..=start + len].split_whitespace().collect();
+        // With nothing between them, brackets would be the id of every mail that has them.
+        if id != "<>" {
+            ids.push(id);
+        }
+        rest = &rest[start + len + 1..];
+        if ids.len() >= IDS_MAX {
+            break;
+        }
     }
     ids
 }

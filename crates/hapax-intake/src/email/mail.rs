@@ -73,6 +73,8 @@ impl Mail {
                 self.nul_removed = true;
             }
         }
+        // What was left of an id may be its brackets.
+        self.message_id = self.message_id.take().and_then(|id| keys::message_id(&id));
     }
 
     pub(super) fn into_entry(self, source: &str) -> Fields {

@@ -8,11 +8,13 @@
 //! No key depends on that.
 
 mod address;
+mod attribution;
 mod body;
 mod charset;
 mod classify;
 mod content_type;
 mod fault;
+mod footer;
 mod header;
 mod html;
 mod input;
@@ -29,7 +31,7 @@ use serde_json::Value;
 pub use body::TEXT_BYTES_MAX;
 pub use classify::MailType;
 pub use fault::MessageFault;
-pub use keys::{NEWSLETTER_POLICY, REFERENCES_POLICY, THREAD_POLICY};
+pub use keys::{NEWSLETTER_POLICY, REFERENCES_POLICY, THREAD_POLICY, why_unkeyed};
 pub use mime::{DEPTH_MAX, HEADERS_BYTES_MAX, MESSAGE_BYTES_MAX, PARTS_MAX};
 
 use crate::refusal::Refusal;

@@ -1,35 +1,4 @@
-//! The words by which mail programs mark a quotation, in the languages that they speak. It looks at single lines.
-
-/// Lines longer than this, in bytes, are nobody's marks.
-const LINE_BYTES_MAX: usize = 1_000;
-
-/// Verbs of "On Monday Ada wrote:".
-const WROTE: [&str; 24] = [
-    "said",
-    "mentioned",
-    "wrote",
-    "writes",
-    "schrieb",
-    "a écrit",
-    "écrit",
-    "escribió",
-    "escreveu",
-    "ha scritto",
-    "scrive",
-    "schreef",
-    "skrev",
-    "kirjoitti",
-    "написал",
-    "написала",
-    "написал(а)",
-    "пишет",
-    "пише",
-    "napisał",
-    "napisał(a)",
-    "napsal(a)",
-    "yazdı",
-    "写道",
-];
+//! The words by which mail programs mark a mail in a mail, in the languages that they speak. It looks at single lines.
 
 const ORIGINAL: [&str; 20] = [
     "original message",
@@ -216,45 +185,6 @@ pub(super) fn field(line: &str) -> Option<(Field, &str)> {
     named.map(|(field, _)| (*field, value.trim_end()))
 }
 
-/// How the line that ends an attribution ends: with a verb, or with an address alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ending {
-    Verb,
-    Address,
-}
-
-/// Whether a line, with those before it that belong to it, ends like "On Monday Ada wrote:".
-pub(super) fn ending(lines: &str) -> Option<Ending> {
-    let lines = lines.trim_end();
-    let lines = lines
-        .strip_suffix(':')
-        .or_else(|| lines.strip_suffix('：'))?
-        .trim_end();
-    if lines.len() > 3 * LINE_BYTES_MAX {
-        return None;
-    }
-    let lower = lines.to_lowercase();
-    let says = |verb: &str| {
-        lower.match_indices(verb).any(|(at, _)| {
-            // Chinese puts no space before it.
-            let is_edge =
-                |c: Option<char>| verb == "写道" || c.is_none_or(|c| !c.is_alphanumeric());
-            is_edge(lower[..at].chars().next_back())
-                && is_edge(lower[at + verb.len()..].chars().next())
-        })
-    };
-    if WROTE.iter().any(|verb| says(verb)) {
-        Some(Ending::Verb)
-    } else if lines.ends_with('>')
-        && lines.contains('@')
-        && lines.contains(|c: char| c.is_ascii_digit())
-    {
-        Some(Ending::Address)
-    } else {
-        None
-    }
-}
-
 /// `-----Original Message-----`.
 pub(super) fn is_original(line: &str) -> bool {
     dashed(line).is_some_and(|words| ORIGINAL.contains(&words.as_str()))
@@ -294,10 +224,4 @@ pub(super) fn is_device(line: &str) -> bool {
     }
     let lower = line.to_lowercase();
     DEVICE.iter().any(|words| lower.starts_with(words))
-}
-
-/// A line that is only underscores, as lists and Outlook draw it.
-pub(super) fn is_rule(line: &str) -> bool {
-    let line = line.trim();
-    line.len() >= 10 && line.bytes().all(|byte| byte == b'_')
 }

@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-use super::phrase::{self, Ending, Field};
+use super::attribution::{self, Ending};
+use super::footer::{self, is_blank};
+use super::phrase::{self, Field};
 
 /// How many lines an attribution may be folded into.
 const ATTRIBUTION_LINES_MAX: usize = 3;
 /// How many lines of fields a block may have.
 const BLOCK_LINES_MAX: usize = 12;
-/// How many lines below its mark a signature may have.
-const SIGNATURE_LINES_MAX: usize = 12;
 const LINE_BYTES_MAX: usize = 1_000;
 
 /// By what a text shows that it answers another mail.
@@ -45,6 +45,8 @@ enum Mark {
         lines: Range<usize>,
         is_quoted: bool,
     },
+    /// A line over quoted lines that is an attribution if the text is known to be an answer.
+    Vague(usize),
     Original(usize),
     Block(Range<usize>),
     /// The mark of a forwarded mail and the fields below it.
@@ -57,7 +59,7 @@ impl Mark {
             Self::Attribution { lines, .. } | Self::Block(lines) | Self::Forward(lines) => {
                 lines.clone()
             }
-            Self::Original(at) => *at..*at + 1,
+            Self::Original(at) | Self::Vague(at) => *at..*at + 1,
         }
     }
 }
@@ -82,8 +84,9 @@ impl<'a> Reply<'a> {
         Self { lines, marks }
     }
 
-    /// The strongest sign that the text is an answer; the mark of a forwarded mail is none.
-    pub(super) fn evidence(&self) -> Option<Evidence> {
+    /// The strongest sign that the text is an answer; the mark of a forwarded mail is none. One quoted line alone is a
+    /// sign only if the subject is one of an answer.
+    pub(super) fn evidence(&self, is_answer_subject: bool) -> Option<Evidence> {
         let forward = self.forward().map_or(self.lines.len(), |lines| lines.start);
         let marked = self.marks.iter().find_map(|mark| match mark {
             Mark::Attribution {
@@ -94,6 +97,7 @@ impl<'a> Reply<'a> {
             Mark::Attribution {
                 is_quoted: false, ..
             }
+            | Mark::Vague(_)
             | Mark::Forward(_) => None,
         });
         let own = &self.lines[..forward];
@@ -101,14 +105,15 @@ impl<'a> Reply<'a> {
             own.iter()
                 .any(|line| !is_quote(line) && !line.trim().is_empty())
         };
-        marked.or_else(|| (has_quotation(own) && has_own()).then_some(Evidence::Quotation))
+        let is_quotation = || has_quotation(own, is_answer_subject) && has_own();
+        marked.or_else(|| is_quotation().then_some(Evidence::Quotation))
     }
 
     /// The lines of the first mark of a forwarded mail.
     fn forward(&self) -> Option<Range<usize>> {
         self.marks.iter().find_map(|mark| match mark {
             Mark::Forward(lines) => Some(lines.clone()),
-            Mark::Attribution { .. } | Mark::Original(_) | Mark::Block(_) => None,
+            Mark::Attribution { .. } | Mark::Vague(_) | Mark::Original(_) | Mark::Block(_) => None,
         })
     }
 
@@ -154,7 +159,8 @@ impl<'a> Reply<'a> {
                 _ if !takes_quotes => kept.extend(&self.lines[mark.lines()]),
                 Mark::Attribution {
                     is_quoted: true, ..
-                } => {}
+                }
+                | Mark::Vague(_) => {}
                 Mark::Attribution {
                     is_quoted: false, ..
                 }
@@ -167,7 +173,7 @@ impl<'a> Reply<'a> {
                 }
             }
         }
-        let own = unsigned(&kept);
+        let own = footer::without(&kept, !takes_quotes);
         let parts = [own, forwarded];
         let parts = parts
             .iter()
@@ -220,37 +226,27 @@ fn attribution(lines: &[&str], at: usize) -> Option<Mark> {
         }
         let next = next_line(lines, end + 1);
         let is_quoted = lines.get(next).is_some_and(|line| is_quote(line));
-        let found = phrase::ending(&whole)?;
+        let found = attribution::ending(&whole)?;
+        if found == Ending::Vague {
+            return (end == at && is_quoted).then_some(Mark::Vague(at));
+        }
         // Without quoted lines below it has to say when it was, and it has to begin like one.
-        let is_dated = found == Ending::Verb && opens_attribution(lines[at]) && dated(&whole);
+        let is_dated =
+            found == Ending::Verb && attribution::opens(lines[at]) && attribution::is_dated(&whole);
         // Lines above the one with the verb belong to it if they begin like one, and no later line does; or if they
         // begin a paragraph and the whole says who and when.
         let is_later = lines[at + 1..=end]
             .iter()
-            .any(|line| opens_attribution(line));
+            .any(|line| attribution::opens(line));
         let is_paragraph = at == 0 || lines[at - 1].trim().is_empty();
-        let is_full = is_paragraph && whole.contains('@') && dated(&whole);
-        let is_whole = end == at || !is_later && (opens_attribution(lines[at]) || is_full);
+        let is_full = is_paragraph && whole.contains('@') && attribution::is_dated(&whole);
+        let is_whole = end == at || !is_later && (attribution::opens(lines[at]) || is_full);
         return (is_whole && (is_quoted || is_dated)).then_some(Mark::Attribution {
             lines: at..end + 1,
             is_quoted,
         });
     }
     None
-}
-
-fn opens_attribution(line: &str) -> bool {
-    const OPENINGS: [&str; 12] = [
-        "on ", "am ", "le ", "el ", "il ", "em ", "op ", "den ", "dnia ", "w dniu ", "no dia ",
-        "в ",
-    ];
-    let line = super::cut(line.trim_start(), 20).to_lowercase();
-    OPENINGS.iter().any(|opening| line.starts_with(opening))
-        || line.starts_with(|c: char| c.is_ascii_digit())
-}
-
-fn dated(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii_digit).count() >= 3
 }
 
 /// Lines of fields that begin here, at least three of them.
@@ -297,9 +293,9 @@ fn next_line(lines: &[&str], at: usize) -> usize {
     at + blanks
 }
 
-/// Whether lines hold a quotation: two quoted lines in a row, or one with a single `>`, a space and words. Newsletters
-/// draw arrows with `>>`, and break a link in brackets before its `>`.
-fn has_quotation(lines: &[&str]) -> bool {
+/// Whether lines hold a quotation: two quoted lines in a row, or, if one is enough, one with a single `>`, a space and
+/// words. Newsletters draw arrows with `>`, and break a link in brackets before its `>`.
+fn has_quotation(lines: &[&str], is_one_enough: bool) -> bool {
     let mut before = "";
     lines.iter().any(|line| {
         let ends_link = before.rfind('<') > before.rfind('>');
@@ -310,7 +306,7 @@ fn has_quotation(lines: &[&str]) -> bool {
             && is_quote(before)
             && !(bare(line).is_empty() && bare(before).is_empty());
         before = line;
-        in_row || is_alone && !ends_link
+        in_row || is_one_enough && is_alone && !ends_link
     })
 }
 
@@ -322,40 +318,4 @@ fn is_quote(line: &str) -> bool {
 /// A line without the `>` before it.
 fn bare(line: &str) -> &str {
     line.trim_start_matches(['>', ' '])
-}
-
-fn is_blank(lines: &[&str]) -> bool {
-    lines.iter().all(|line| line.trim().is_empty())
-}
-
-/// The lines without the signature or the list's footer at their end.
-fn unsigned<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
-    let mut rest = lines;
-    // A footer may stand below a signature; each is taken once.
-    for _ in 0..3 {
-        rest = without_drawn_end(rest);
-        let from = rest.len().saturating_sub(SIGNATURE_LINES_MAX + 1);
-        let mark = (from..rest.len()).find(|at| {
-            let line = rest[*at];
-            matches!(line.trim_end(), "--" | "- --" | "—") && line.len() <= 8
-                || phrase::is_rule(line)
-                || *at + 3 >= rest.len() && phrase::is_device(line)
-        });
-        match mark {
-            Some(mark) if !is_blank(&rest[..mark]) => rest = &rest[..mark],
-            Some(_) | None => break,
-        }
-    }
-    without_drawn_end(rest)
-}
-
-/// The lines without the blank and drawn ones at their end, unless there are no others.
-fn without_drawn_end<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
-    let is_drawn = |line: &&&str| line.bytes().all(|byte| b" \t-_=*".contains(&byte));
-    let drawn = lines.iter().rev().take_while(is_drawn).count();
-    if drawn == lines.len() {
-        lines
-    } else {
-        &lines[..lines.len() - drawn]
-    }
 }

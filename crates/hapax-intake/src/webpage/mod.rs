@@ -29,7 +29,8 @@ pub struct Page {
     /// What is known of it. What the caller did not say and the page does not hold is left out, so that writing it over
     /// an entry takes nothing away.
     pub fields: Fields,
-    /// There was no text left: there are no retrieval fields, and those of an entry that is there should stay.
+    /// There was no text left: there are no retrieval fields, and those of an entry that is there should stay. The
+    /// extracted text is what was sent, however blank.
     pub retrieval_update_skipped: bool,
 }
 
@@ -66,6 +67,7 @@ impl Page {
 ///
 /// let empty = normalize(json!({ "text": " \n " }), &tracking)?;
 /// assert!(empty.retrieval_update_skipped);
+/// assert_eq!(empty.fields.get(Column::ExtractedText), " \n ");
 /// assert!(normalize(json!({ "url": "https://example.org/" }), &tracking).is_err());
 /// # Ok::<(), hapax_intake::Refusal>(())
 /// ```
@@ -85,6 +87,9 @@ pub fn normalize(document: Value, tracking: &Tracking) -> Result<Page, Refusal> 
         assess(&clean_text, extracted_char_count, &content_type)
             .put_into(&mut fields, sent.excerpt.as_deref());
     }
+    if retrieval_update_skipped {
+        fields.put(Column::ExtractedText, sent.blank_text.unwrap_or_default());
+    }
     fields.put(Column::CleanText, clean_text);
     Ok(Page {
         fields,
@@ -96,6 +101,8 @@ pub fn normalize(document: Value, tracking: &Tracking) -> Result<Page, Refusal> 
 struct Sent {
     /// The text that was sent, else the article; not blank.
     extracted: Option<String>,
+    /// The text that was sent, if it is blank.
+    blank_text: Option<String>,
     clean_text: Option<String>,
     capture_text: Option<String>,
     excerpt: Option<String>,
@@ -117,9 +124,11 @@ impl Sent {
         if !texts.iter().any(|name| given.has(name)) {
             given.fault("text", "is required, or html, or clean_text", &mut faults);
         }
-        let text = given
-            .text("text", &mut faults)
-            .filter(|text| !is_blank(text));
+        let text = given.text("text", &mut faults);
+        let (blank_text, text) = match text {
+            Some(text) if is_blank(&text) => (Some(text), None),
+            text => (None, text),
+        };
         let html = given.text("html", &mut faults).filter(|_| text.is_none());
         let found = html.map_or_else(Article::default, |html| {
             article(&html).unwrap_or_else(|unread| {
@@ -132,6 +141,7 @@ impl Sent {
         let author = given.line("author", LINE_CHARS_MAX, &mut faults);
         let sent = Self {
             extracted: text.or(found_text),
+            blank_text,
             clean_text: given.text("clean_text", &mut faults),
             capture_text: given.text("capture_text", &mut faults),
             excerpt: given.text("excerpt", &mut faults),

@@ -188,12 +188,12 @@ fn an_excerpt_is_cut_at_a_space_and_leaves_links_out_if_enough_remains() {
     );
     let word = excerpt(&"x".repeat(1_000_000));
     assert_eq!(word.chars().count(), EXCERPT_CHARS_MAX + 1);
-    let late = excerpt(&format!("ab {}", "x".repeat(1_000)));
-    assert_eq!(
-        late.chars().count(),
-        EXCERPT_CHARS_MAX + 1,
-        "the only space is too early"
-    );
+    let early = excerpt(&format!("ab {}", "x".repeat(1_000)));
+    assert_eq!(early, "ab…", "the only space is early");
+    let full = format!("a {}", "x".repeat(EXCERPT_CHARS_MAX - 2));
+    assert_eq!(excerpt(&full), full);
+    assert_eq!(excerpt(&format!("{full} b")), format!("{full}…"));
+    assert_eq!(excerpt(&format!("{full}b")), "a…");
 }
 
 #[test]
@@ -339,14 +339,16 @@ fn a_page_has_its_text_in_both_columns_and_its_quality() {
 
 #[test]
 fn a_page_without_text_leaves_the_retrieval_fields_alone() {
-    for document in [
-        json!({ "text": " \n\u{0}" }),
-        json!({ "text": "", "clean_text": " " }),
-        json!({ "html": "<script>1</script><nav></nav>" }),
+    for (document, extracted_text) in [
+        (json!({ "text": " \n\u{0}" }), " \n"),
+        (json!({ "text": "", "clean_text": " " }), ""),
+        (json!({ "clean_text": " " }), ""),
+        (json!({ "html": "<script>1</script><nav></nav>" }), ""),
     ] {
         let found = page(document.clone());
         assert!(found.retrieval_update_skipped, "{document}");
         assert_eq!(found.fields.get(Column::CleanText), "");
+        assert_eq!(found.fields.get(Column::ExtractedText), extracted_text);
         for column in [
             Column::RetrievalExcerpt,
             Column::QualityScore,

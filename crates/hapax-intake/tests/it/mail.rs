@@ -189,6 +189,78 @@ fn a_message_id_keeps_its_brackets_and_a_long_one_is_hashed() {
 }
 
 #[test]
+fn both_doors_make_the_key_of_a_message_id_that_the_vectors_say() {
+    for case in list(&mail_vectors()["message_id"]) {
+        let id = text(&case[0]);
+        let sent = normalized(
+            json!({ "raw_text": "x", "from": "a@b.c", "subject": "s", "source": { "message_id": id, "date": "2026-02-17" } }),
+        );
+        // A header goes on in the next line if that begins with a space, and ends where it does not.
+        let raw = format!(
+            "Message-ID: {}\nFrom: a@b.c\nSubject: s\nDate: Tue, 17 Feb 2026 14:00:43 +0000\n\nx\n",
+            id.trim_end()
+        );
+        let read = email::message(raw.as_bytes(), "email-batch").unwrap();
+        for entry in [sent, read] {
+            assert_eq!(entry.get(Column::IdempotencyKeyPrimary), &case[1], "{case}");
+            assert!(!entry.get(Column::IdempotencyKeySecondary).is_null());
+            let email = &entry.get(Column::Metadata)["email"];
+            assert_eq!(email["message_id"], case[1], "{case}");
+            assert_eq!(email["missing_keys"].is_null(), !case[1].is_null());
+            assert_eq!(email::why_unkeyed(&entry), None);
+        }
+    }
+}
+
+#[test]
+fn empty_brackets_give_way_to_an_id_elsewhere_and_are_nobody_s_root() {
+    let raw = "Message-ID: <>\nMessage-ID: <2@x>\nReferences: <> <\0>\nMIME-Version: 1.0\nSubject: s\n\nx\n";
+    let read = email::message_by_references(raw.as_bytes(), "email-batch").unwrap();
+    assert_eq!(read.text(Column::IdempotencyKeyPrimary), Some("<2@x>"));
+    let sent = normalized(
+        json!({ "raw_text": raw, "from": "a@b.c", "subject": "s", "source": { "message_id": "<>" } }),
+    );
+    assert_eq!(sent.text(Column::IdempotencyKeyPrimary), Some("<2@x>"));
+    let nul = email::message(b"Message-ID: <\0>\n\nx\n", "email-batch").unwrap();
+    assert!(nul.get(Column::IdempotencyKeyPrimary).is_null());
+    let root = email::message_by_references(b"Message-ID: < >\n\nx\n", "email-batch").unwrap();
+    assert!(root.get(Column::IdempotencyKeyPrimary).is_null());
+}
+
+#[test]
+fn a_missing_key_is_explained_to_a_person() {
+    let missing = |input: Value| {
+        let entry = normalized(input);
+        let why = email::why_unkeyed(&entry).unwrap();
+        let missing = &entry.get(Column::Metadata)["email"]["missing_keys"];
+        let missing: Vec<&str> = list(missing).iter().map(text).collect();
+        assert_eq!(why, missing.join("; "));
+        why
+    };
+    let reply = json!({ "In-Reply-To": "<1@x>" });
+    assert_eq!(
+        missing(
+            json!({ "raw_text": "x", "from": "a@b.c", "subject": "Re: [list]", "headers": reply })
+        ),
+        "the subject has nothing but tags and Re: or Fwd:"
+    );
+    assert_eq!(
+        missing(json!({ "raw_text": "x", "from": "a@b.c", "subject": " ", "headers": reply })),
+        "the subject is empty"
+    );
+    assert_eq!(
+        missing(
+            json!({ "raw_text": "x", "from": "Ada", "subject": "News", "source": { "message_id": "<>" } })
+        ),
+        "there is no Message-ID, or nothing between its brackets; the sender has no e-mail address; there is no date"
+    );
+    assert!(
+        missing(json!({ "raw_text": "x", "from": "a@b.c", "subject": "News", "source": { "date": "some day" } }))
+            .contains("the date cannot be read")
+    );
+}
+
+#[test]
 fn what_the_client_says_goes_before_what_the_message_says() {
     let raw = "Message-ID: <inner@x>\nDate: Tue, 17 Feb 2026 14:00:43 +0000\nFrom: Inner <inner@example.org>\n\
                Subject: Inner\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\nHello\n";

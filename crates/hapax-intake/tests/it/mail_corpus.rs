@@ -10,6 +10,10 @@ use std::time::Instant;
 use hapax_core::entry::{Column, Fields};
 use hapax_intake::email;
 use hapax_intake::mbox::{Item, Reader, Variant};
+use hapax_intake::text::tidy;
+
+/// A newsletter that loses more than this to its signature and footer is counted and named.
+const LOST_CHARS_MANY: usize = 300;
 
 /// The mailboxes and how many messages they hold.
 const MAILBOXES: [(&str, usize); 3] = [
@@ -87,6 +91,35 @@ impl Tally {
             "clean text {}0 % of the whole",
             10 * clean.len() / capture.len().max(1)
         ));
+        if let Some(path) = std::env::var_os("X_DUMP") {
+            // TEMP
+            use std::io::Write; // TEMP
+            let mut f = File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .unwrap(); // TEMP
+            writeln!(
+                f,
+                "{}",
+                serde_json::json!([
+                    kind,
+                    metadata["classification"]["rule"],
+                    entry.text(Column::Title),
+                    capture,
+                    clean,
+                    entry.get(Column::IdempotencyKeyPrimary)
+                ])
+            )
+            .unwrap(); // TEMP
+        } // TEMP
+        let lost = tidy(capture).chars().count() - clean.chars().count();
+        if kind == "newsletter" && lost > LOST_CHARS_MANY {
+            println!("    loses {lost}: {:?}", entry.text(Column::Title));
+            count(format!(
+                "newsletter without more than {LOST_CHARS_MANY} characters of it"
+            ));
+        }
         if metadata["nul_removed"] == true {
             count("U+0000 removed".to_owned());
         }

@@ -8,7 +8,7 @@ pub(crate) mod policies;
 mod read;
 mod revisions;
 mod settings;
-mod shown;
+pub(super) mod shown;
 mod test_mode;
 mod write;
 

@@ -18,7 +18,7 @@ use crate::import::shown::Shown;
 use crate::problem::{self, Refusal};
 
 /// The id of an import in the path.
-pub(super) struct Id(Uuid);
+pub(super) struct Id(pub(super) Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Refusal;
@@ -38,7 +38,10 @@ pub(super) async fn show(
 ) -> Result<Answer<Shown>, Refusal> {
     let found = app.store.imports.import(tenant, id).await?;
     let import = found.ok_or_else(problem::not_found)?;
-    Ok(Answer(Shown::of(&import, app.imports.root())))
+    Ok(Answer(Shown::of(
+        &import,
+        app.imports.root(tenant).as_ref(),
+    )))
 }
 
 /// Which imports to list.
@@ -71,11 +74,12 @@ pub(super) async fn list(
     let after = after.map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?;
     let found = app.store.imports.imports(tenant, after, limit).await?;
     let last = found.last().filter(|_| found.len() == limit);
+    let root = app.imports.root(tenant);
     Ok(Answer(Page {
         next_cursor: last.map(|last| last.id.to_string()),
         items: found
             .iter()
-            .map(|import| Shown::of(import, app.imports.root()))
+            .map(|import| Shown::of(import, root.as_ref()))
             .collect(),
     }))
 }

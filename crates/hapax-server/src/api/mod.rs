@@ -5,6 +5,7 @@ mod claim;
 mod docs;
 mod echo;
 mod end;
+mod enrich;
 pub(crate) mod entries;
 mod health;
 mod imports;
@@ -38,6 +39,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::{Gate, authenticate, authorize};
 use crate::config::{Config, UsualRoute};
+use crate::enrich::desk::Desk as EnrichDesk;
 use crate::import;
 use crate::intents::desk::Desk;
 use crate::problem::{self, Refusal};
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) tracking: Tracking,
     /// Where mailboxes are imported.
     pub(crate) imports: import::desk::Desk,
+    /// Where texts are enriched.
+    pub(crate) enrich: EnrichDesk,
     pub(crate) observer: Arc<Observer>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
@@ -159,6 +163,7 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
         .merge(job_routes())
         .merge(intent_routes())
         .merge(import_routes())
+        .merge(enrich::routes(app))
         .merge(snapshots::routes(collections))
         .merge(entries::routes())
         .fallback(async || Refusal::from(problem::not_found()))

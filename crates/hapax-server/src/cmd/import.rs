@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hapax::job::Worker;
-use hapax_core::entry::{Import, ImportStatus, NewImport};
+use hapax_core::entry::{Import, ImportStatus, NewImport, Refused};
 use hapax_core::job::State;
 use hapax_core::{Error, Tenant};
 use uuid::Uuid;
@@ -17,13 +17,15 @@ use uuid::Uuid;
 use super::serve::Signals;
 use crate::cli::ImportMbox;
 use crate::config::Config;
-use crate::exit::{Failed, Usage};
+use crate::exit::{self, Failed, Usage};
 use crate::import::asked::Asked;
 use crate::import::desk::LEASE;
 use crate::import::job::{self, Importing};
 use crate::import::mailbox::{Mailbox, Watched};
 use crate::import::open::{Closed, Root};
+use crate::import::roots::Roots;
 use crate::import::shown::Shown;
+use crate::import::threads;
 use crate::out::{self, Tone, plain};
 use crate::store::{self, Store};
 use crate::worker;
@@ -50,6 +52,8 @@ pub(super) async fn run(args: &ImportMbox) -> Result<()> {
     let store = Store::open(&config).await?;
     let begun = Instant::now();
     let (tenant, json) = (args.of.tenant, args.of.plain.json);
+    let new = threads::checked(&store, tenant, new).await?;
+    let new = new.map_err(|refused| unusable(&refused, args.thread_policy.as_deref()))?;
     let import = store.imports.begin_import(tenant, new).await?;
     if import.counts.total_messages > 0 && !json {
         out::note(&format!(
@@ -84,24 +88,37 @@ fn found(file: &Path, asked: Asked) -> Result<(Root, NewImport, u64)> {
     let shown = file.display();
     let real = file
         .canonicalize()
-        .map_err(|why| Usage::error(format!("reading the mailbox {shown}: {why}")))?;
+        .map_err(|why| anyhow!("reading the mailbox {shown}: {why}"))?;
     let (Some(folder), Some(path)) = (real.parent(), real.to_str()) else {
         bail!("{shown} is not a mailbox: its name is not text, or it has none");
     };
     let root = Root::new(folder)?.with_linked_files();
     let opened = root.open(path).map_err(|closed| match closed {
-        Closed::Io(why) => Usage::error(format!("reading the mailbox {shown}: {why}")),
+        Closed::Io(why) => anyhow!("reading the mailbox {shown}: {why}"),
         Closed::Missing | Closed::NoFolder => {
-            Usage::error(format!("reading the mailbox {shown}: it is not there"))
+            anyhow!("reading the mailbox {shown}: it is not there")
         }
-        Closed::Forbidden | Closed::Form(_) => Usage::error(format!(
-            "reading the mailbox {shown}: it is not a plain file that this user can read"
-        )),
+        Closed::Forbidden | Closed::Form(_) => {
+            anyhow!("reading the mailbox {shown}: it is not a plain file that this user can read")
+        }
     })?;
     let mailbox = Mailbox::of(opened.file).with_context(|| format!("reading {shown}"))?;
     let new = asked.import(&opened.path, &mailbox);
     let new = new.with_context(|| format!("the name of {shown} is not text"))?;
     Ok((root, new, mailbox.file_bytes()))
+}
+
+/// The refusal of a policy, with the command that would make it a good one.
+fn unusable(refused: &Refused, policy: Option<&str>) -> anyhow::Error {
+    let policy = policy.unwrap_or_default();
+    let (what, more) = match refused.code {
+        "policy_disabled" => ("is disabled", " --enabled true"),
+        _ => ("does not exist", ""),
+    };
+    let message = format!(
+        "the policy {policy} {what}; run `hapax policies set {policy}{more}`, then import again"
+    );
+    exit::Refused::error(refused.code, message)
 }
 
 /// An import that this command drives, or waits for while another process does.
@@ -125,7 +142,7 @@ impl Driven<'_> {
         let told = bar.clone();
         let handler = Importing {
             imports: Arc::clone(&self.store.imports),
-            root,
+            roots: Roots::One(root),
             watched,
             progress: Arc::new(move |import: &Import| told.tell(import)),
         };
@@ -209,6 +226,11 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
             out::line(&format!("and {} more that failed", all - told))?;
         }
     }
+    if import.status == ImportStatus::Failed {
+        let why = import.error.as_deref().unwrap_or("for no known reason");
+        out::note(&format!("the import {} failed: {why}", import.id));
+        return Ok(());
+    }
     out::line(&format!(
         "{} messages into {}: {} inserted, {} updated, {} skipped, {} not normalised, {} not inserted; {} queued for enrichment in {} batches; {:.1} s",
         counts.total_messages,
@@ -222,20 +244,11 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
         import.batches.len(),
         took.as_secs_f64(),
     ))?;
-    match (import.status, &import.error) {
-        (ImportStatus::Failed, why) => {
-            let why = why.as_deref().unwrap_or("for no known reason");
-            out::note(&format!("the import {} failed: {why}", import.id));
-        }
-        (ImportStatus::Running, _) => {
-            if let Some(why) = stalled {
-                out::note(&format!(
-                    "the import {} stopped: {why}; run the same command again to go on",
-                    import.id
-                ));
-            }
-        }
-        (ImportStatus::Completed, _) => {}
+    if let Some(why) = stalled.filter(|_| import.status == ImportStatus::Running) {
+        out::note(&format!(
+            "the import {} stopped: {why}; run the same command again to go on",
+            import.id
+        ));
     }
     Ok(())
 }

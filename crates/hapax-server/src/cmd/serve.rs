@@ -18,6 +18,7 @@ use crate::api::{self, App, Shared};
 use crate::auth::{Access, Gate};
 use crate::cli::Serve;
 use crate::config::{self, Config};
+use crate::enrich;
 use crate::exit::{Failed, Refused, Usage};
 use crate::first_token::{self, Credential};
 use crate::greeting::greeting;
@@ -124,6 +125,7 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
     let desk = Desk::new(&config)?;
     let tracking = Tracking::with(config.tracking_parameters.iter().cloned());
     let imports = import::desk::Desk::new(&config, &store)?;
+    let enrich = enrich::desk::Desk::new(&config, &store)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
     Ok(Arc::new(Shared {
         config,
@@ -133,6 +135,7 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
         usual_route,
         desk,
         imports,
+        enrich,
         tracking,
         observer: Arc::default(),
         metrics,
@@ -155,6 +158,8 @@ pub(super) async fn finish(
         let given_up = app.engine.abandon().await;
         tracing::warn!(given_up, "shutdown_ms is over; what still runs is given up");
     }
+    let left = app.config.shutdown().saturating_sub(asked.elapsed());
+    app.enrich.close(left).await;
     while chores.join_next().await.is_some() {}
     app.store.close().await;
     tracing::info!("stopped");

@@ -1,12 +1,16 @@
 //! `hapax worker`: leases jobs and runs them until it is told to stop.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use hapax_core::job::JobKind;
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::serve::Signals;
 use crate::cli::Worker;
 use crate::config::{self, Config};
+use crate::enrich;
 use crate::exit::Usage;
 use crate::import;
 use crate::intents::desk::Desk;
@@ -31,8 +35,11 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let store = Store::open(&config).await?;
     let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
     let imports = import::desk::Desk::new(&config, &store)?;
+    let enrich = enrich::desk::Desk::new(&config, &store)?;
     let of = |kind: &JobKind| {
-        if kind.is_download() {
+        if *kind == enrich::job::kind() {
+            enrich.worker().map(|one| one.concurrency(concurrency))
+        } else if kind.is_download() {
             Some(worker::downloads(&config, &store, concurrency))
         } else if *kind == import::job::kind() {
             imports.worker().map(|one| one.concurrency(concurrency))
@@ -50,7 +57,8 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     }
     if working.is_empty() {
         return Err(Usage::error(
-            "imports need EMAIL_IMPORT_ROOT, the folder that holds the mailboxes; set it",
+            "imports need EMAIL_IMPORT_ROOT, the folder that holds the mailboxes; enrichment needs OPENAI_BASE_URL and \
+             LITELLM_MASTER_KEY; set them",
         ));
     }
     if kinds.contains(&import::job::kind()) {
@@ -61,12 +69,7 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
         Database::of(&config)?,
         named.join(", ")
     ))?;
-    let upkeep = tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            recorded.run_upkeep();
-        }
-    });
+    let upkeep = tokio::spawn(keep_up(recorded));
     let stop = async {
         let name = signals.next().await;
         tracing::info!(
@@ -83,9 +86,22 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
         stop.await;
         stopped.cancel();
     };
-    futures_util::future::join(futures_util::future::join_all(all), stopping).await;
+    let looking = async {
+        let looked = enrich.look_after();
+        if kinds.contains(&enrich::job::kind()) {
+            stopped.run_until_cancelled(looked).await;
+        }
+    };
+    futures_util::future::join3(futures_util::future::join_all(all), stopping, looking).await;
     upkeep.abort();
     store.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+async fn keep_up(recorded: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        recorded.run_upkeep();
+    }
 }

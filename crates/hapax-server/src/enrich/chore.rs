@@ -12,14 +12,16 @@ use hapax_core::{Error, Time};
 use hapax_effects::enrich::{self, BatchId, Llm};
 
 use super::job::{Errand, Graph, place};
-use super::row::{Row, count, end_of, rest};
+use super::row::{Row, count, end_of, rest, standing};
 use super::settings::Settings;
-use super::trouble::{REFUSALS_MAX, Trouble};
+use super::trouble::Trouble;
 use crate::store::Store;
 
 /// How many batches one look takes, and how many of them at a time.
 const LOOK: usize = 100;
 const AT_A_TIME: usize = 8;
+/// How many looks follow each other without a pause.
+const ROUNDS_MAX: usize = 100;
 /// The shortest and the longest time between two looks at a batch that a job is at.
 const WATCHED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
@@ -33,7 +35,7 @@ pub(super) struct Chore {
 impl Chore {
     /// Looks after every batch whose time has come, of both schemas and all tenants.
     pub(super) async fn look(&self) {
-        loop {
+        for _ in 0..ROUNDS_MAX {
             let due = match self.store.batches.due_batches(LOOK).await {
                 Ok(due) => due,
                 Err(error) => {
@@ -91,7 +93,11 @@ impl Chore {
             batch: row.id,
             attempt: batch.state.attempt,
         };
-        let planned = self.store.queue.plan(row.tenant, vec![errand.job()?]).await?;
+        let planned = self
+            .store
+            .queue
+            .plan(row.tenant, vec![errand.job()?])
+            .await?;
         let Some(job) = planned.into_iter().next().map(|planned| planned.job) else {
             return Ok(());
         };
@@ -128,7 +134,7 @@ impl Chore {
             next_at: self.now().plus(wait),
             error: failed
                 .map(|error| Trouble::read(error).message)
-                .or_else(|| batch.state.error.clone()),
+                .or_else(|| standing(batch)),
             ..batch.state.clone()
         };
         row.change_from(batch, state).await.map(drop)
@@ -141,7 +147,11 @@ impl Chore {
             deed,
         };
         // A refusal means that somebody is at it.
-        self.store.queue.apply(row.tenant, vec![act]).await.map(drop)
+        self.store
+            .queue
+            .apply(row.tenant, vec![act])
+            .await
+            .map(drop)
     }
 
     /// Asks the provider how far the batch is.
@@ -171,7 +181,10 @@ impl Chore {
             .iter()
             .map(|fault| fault.message.clone())
             .collect();
-        let told = [batch.state.error.clone(), (!faults.is_empty()).then(|| faults.join("; "))];
+        let told = [
+            standing(batch),
+            (!faults.is_empty()).then(|| faults.join("; ")),
+        ];
         let told: Vec<String> = told.into_iter().flatten().collect();
         let is_over = found.status.is_terminal();
         BatchState {
@@ -199,7 +212,7 @@ impl Chore {
 
     async fn unseen(&self, row: &Row, batch: &Batch, trouble: &Trouble) -> Result<(), Error> {
         let failures = batch.state.failures + 1;
-        if !trouble.is_transient && failures >= REFUSALS_MAX {
+        if trouble.is_over_after(failures) {
             return self.given_up(row, batch, &trouble.message).await;
         }
         let wait = rest(self.settings.interval, failures, trouble.retry_after());
@@ -240,6 +253,7 @@ async fn asked(llm: &Llm, batch: &Batch) -> Result<enrich::Batch, Trouble> {
         word: "bad_id".to_owned(),
         status: 502,
         is_transient: false,
+        is_unauthorized: false,
         retry_after_ms: None,
         message: why.to_string(),
     })?;

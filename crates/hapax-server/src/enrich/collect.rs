@@ -13,9 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hapax::job::{Class, Fault, Node, Plan, Queue, Step};
-use hapax_core::entry::{
-    Batch, BatchState, BatchStatus, ItemChange, ItemStatus, Provider as Ids,
-};
+use hapax_core::entry::{Batch, BatchState, BatchStatus, ItemChange, ItemStatus, Provider as Ids};
 use hapax_core::job::OpState;
 use hapax_core::{Error, Tenant};
 use hapax_effects::enrich::{FileId, Llm};
@@ -26,7 +24,7 @@ use super::job::{Errand, Graph, LLM, LOAD, PARSE, PROMPT, WRITE};
 use super::lines::Maker;
 use super::outputs::{self, Expected, Taken};
 use super::results::{columns, parse, said, shown};
-use super::row::{Row, change, count, end_of};
+use super::row::{Row, change, count, end_of, standing};
 use super::schedule::away;
 use super::settings::Settings;
 use super::trouble::Trouble;
@@ -192,7 +190,10 @@ fn taking_in() -> Node<Course, Taken> {
 async fn files(step: &Step, course: &Course) -> Result<Vec<Bytes>, Fault> {
     let mut files = Vec::new();
     let loaded = &course.loaded;
-    for name in [&loaded.output_file, &loaded.error_file].into_iter().flatten() {
+    for name in [&loaded.output_file, &loaded.error_file]
+        .into_iter()
+        .flatten()
+    {
         let Ok(id) = FileId::new(name.as_str()) else {
             continue;
         };
@@ -213,13 +214,16 @@ async fn files(step: &Step, course: &Course) -> Result<Vec<Bytes>, Fault> {
 async fn take_in(step: &Step, course: &Course, files: &[Bytes]) -> Result<Taken, Error> {
     let (row, attempt) = (&course.row, course.errand.attempt);
     let expected = Expected::of(row, attempt).await?;
-    let (mut taken, faults) = outputs::take_in(row, files, &expected, course.model()).await?;
+    let mut found = outputs::take_in(row, files, &expected).await?;
     let held = step.held();
     if let Some(maker) = course.maker(held.queue().as_ref(), held.tenant()).await? {
-        outputs::share(row, &maker).await?;
+        outputs::share(row, &maker, &mut found).await?;
     }
-    taken.missing = outputs::give_up(row, attempt, &faults, course.is_last()).await?;
-    Ok(taken)
+    let missing = outputs::give_up(row, attempt, &found.faults, course.is_last()).await?;
+    Ok(Taken {
+        missing,
+        ..found.taken
+    })
 }
 
 fn parsing() -> Node<Course, Parsed> {
@@ -237,7 +241,10 @@ async fn settle_parse_errors(course: &Course) -> Result<Parsed, Error> {
     let mut parsed = Parsed::default();
     let mut after = None;
     loop {
-        let page = course.row.page(Some(ItemStatus::Answered), after, false).await?;
+        let page = course
+            .row
+            .page(Some(ItemStatus::Answered), after, false)
+            .await?;
         let Some(last) = page.last() else {
             return Ok(parsed);
         };
@@ -273,7 +280,10 @@ fn writing() -> Node<Course, Ended> {
                     let why = || "the provider did not answer it".to_owned();
                     course.row.fail_queued(|_| why()).await?;
                 }
-                course.row.change(|batch| next_state(&course, batch, now)).await
+                course
+                    .row
+                    .change(|batch| next_state(&course, batch, now))
+                    .await
             };
             let batch = wrote.await.map_err(|error| away(&error))?;
             let batch = batch.ok_or_else(|| Fault::fatal("the batch is not there"))?;
@@ -289,7 +299,10 @@ fn writing() -> Node<Course, Ended> {
 async fn write_results(course: &Course) -> Result<(), Error> {
     let mut after = None;
     loop {
-        let page = course.row.page(Some(ItemStatus::Answered), after, false).await?;
+        let page = course
+            .row
+            .page(Some(ItemStatus::Answered), after, false)
+            .await?;
         let Some(last) = page.last() else {
             return Ok(());
         };
@@ -323,9 +336,13 @@ fn next_state(course: &Course, batch: &Batch, now: hapax_core::Time) -> Option<B
     }
     let left = count(batch, ItemStatus::Queued);
     let complaint = course.taken.complaint();
-    let fate = course.loaded.status.as_deref().filter(|status| *status != "completed");
+    let fate = course
+        .loaded
+        .status
+        .as_deref()
+        .filter(|status| *status != "completed");
     let fate = fate.map(|status| format!("the provider's batch is {status}"));
-    let told: Vec<String> = [batch.state.error.clone(), fate, complaint]
+    let told: Vec<String> = [standing(batch), fate, complaint]
         .into_iter()
         .flatten()
         .collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use hapax::job::{Events, Handler, Handling, Held, Identity, Plan, Worker, drive};
 use hapax_core::entry::ItemText;
-use hapax_core::job::{Act, Ask, Deed, Fence, Job, Op, OpState, On, State};
+use hapax_core::job::{Act, Ask, Deed, Fence, Job, On, Op, OpState, State};
 use hapax_core::{Error, Kind, Tenant};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -248,7 +248,10 @@ impl Desk {
     /// Waits for requests that are being asked, so that what they pay for is recorded.
     pub(crate) async fn close(&self, most: Duration) {
         self.inner.tasks.close();
-        if tokio::time::timeout(most, self.inner.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(most, self.inner.tasks.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!("what is being asked of the provider is given up");
         }
     }
@@ -270,17 +273,17 @@ impl Desk {
             schema: errand.schema,
             id: errand.batch,
         };
-        let settings = &inner.settings;
+        let (settings, events) = (&inner.settings, Events::none());
         let ended = match errand.graph {
             Graph::Schedule => {
                 let course = schedule::Course::new(settings, row, errand);
-                let ended = drive(held, &inner.schedule, course, &Events::none());
-                ended.await.map(drop)
+                drive(held, &inner.schedule, course, &events)
+                    .await
+                    .map(drop)
             }
             Graph::Collect => {
                 let course = collect::Course::new(settings, row, errand);
-                let ended = drive(held, &inner.collect, course, &Events::none());
-                ended.await.map(drop)
+                drive(held, &inner.collect, course, &events).await.map(drop)
             }
         };
         if let Err(error) = ended {
@@ -302,7 +305,8 @@ fn written(job: &Job, ops: &[Op]) -> Result<Box<Written>, Error> {
     let recorded = ops.iter().find(is_it).and_then(|op| op.result.as_deref());
     let read = serde_json::from_str(recorded.unwrap_or("null"));
     read.map(Box::new).map_err(|why| {
-        Error::new(Kind::Corrupt, "reading what was recorded for a request").because(why.to_string())
+        Error::new(Kind::Corrupt, "reading what was recorded for a request")
+            .because(why.to_string())
     })
 }
 

@@ -92,7 +92,8 @@ mod tests {
     use serde_json::json;
 
     fn batch(id: &str, status: &str, created_at: i64) -> Batch {
-        let shown = json!({"id": id, "status": status, "created_at": created_at, "metadata": {WORDS: "w"}});
+        let shown =
+            json!({"id": id, "status": status, "created_at": created_at, "metadata": {WORDS: "w"}});
         Batch::read(&shown).unwrap()
     }
 

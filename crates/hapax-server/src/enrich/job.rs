@@ -52,8 +52,7 @@ impl Asking {
         let name = Fingerprint::of_parts(&parts).hex();
         Self {
             id: JobId::new(&format!("t1-{name}")).expect("it has the form of an id"),
-            place: Place::new(&format!("hapax:enrich:{name}"))
-                .expect("it has the form of a place"),
+            place: Place::new(&format!("hapax:enrich:{name}")).expect("it has the form of a place"),
             key,
         }
     }
@@ -153,12 +152,13 @@ impl Errand {
             "graph": self.graph.as_str(), "schema": self.schema.as_str(), "batch_id": self.batch, "attempt": self.attempt,
         });
         let url = format!("t1-batch:{id}");
-        let made = NewJob::new(kind(), &self.batch.to_string(), id.as_str(), &url).and_then(|job| {
-            job.with_id(id)
-                .max_attempts(ATTEMPTS_MAX)
-                .in_place(place())
-                .with_payload(&payload.to_string())
-        });
+        let made =
+            NewJob::new(kind(), &self.batch.to_string(), id.as_str(), &url).and_then(|job| {
+                job.with_id(id)
+                    .max_attempts(ATTEMPTS_MAX)
+                    .in_place(place())
+                    .with_payload(&payload.to_string())
+            });
         made.map_err(|why| unplanned(&why))
     }
 }
@@ -180,7 +180,10 @@ mod tests {
             batch: Uuid::from_u128(7),
             attempt: 2,
         };
-        let job = errand.job().unwrap().at(Tenant::DEFAULT, 1, Time::from_ms(0));
+        let job = errand
+            .job()
+            .unwrap()
+            .at(Tenant::DEFAULT, 1, Time::from_ms(0));
         assert_eq!(Errand::of(&job), Ok(errand));
         assert_eq!(job.id, errand.id());
         let first = Errand {

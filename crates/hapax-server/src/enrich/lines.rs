@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use hapax_core::entry::{Item, ItemChange, ItemStatus, ItemText, Schema};
 use hapax_core::{Error, Fingerprint, Kind};
-use hapax_effects::enrich::{
-    CustomId, Mode, Owner, Prompt, Rules, Text, batch_line, request_key,
-};
+use hapax_effects::enrich::{CustomId, Mode, Owner, Prompt, Rules, Text, batch_line, request_key};
 use serde::{Deserialize, Serialize};
 
 use super::row::{Row, change};
@@ -54,6 +52,13 @@ pub(super) struct Asks {
     prompt: Prompt,
 }
 
+impl Asks {
+    /// How much of its text the model sees.
+    pub(super) const fn mode(&self) -> Mode {
+        self.prompt.mode
+    }
+}
+
 impl Maker {
     /// Makes the prompts of a page. Items whose text is not the one they are about come second.
     pub(super) async fn prompts(&self, page: Vec<Item>) -> Result<(Vec<Asks>, Vec<Item>), Error> {
@@ -62,7 +67,11 @@ impl Maker {
         let made = tokio::task::spawn_blocking(move || {
             let (mut asks, mut stale) = (Vec::new(), Vec::new());
             for mut item in page {
-                match item.text.take().filter(|text| text.fingerprint() == Some(item.hash)) {
+                match item
+                    .text
+                    .take()
+                    .filter(|text| text.fingerprint() == Some(item.hash))
+                {
                     Some(text) => {
                         let prompt = prompt(&text, &maker.settings.rules);
                         let key = request_key(&maker.model, &prompt);
@@ -74,7 +83,8 @@ impl Maker {
             (asks, stale)
         });
         made.await.map_err(|_| {
-            Error::new(Kind::Unavailable, "making prompts").because("the thread that made them died")
+            Error::new(Kind::Unavailable, "making prompts")
+                .because("the thread that made them died")
         })
     }
 }
@@ -123,7 +133,7 @@ pub(super) async fn load(row: &Row, maker: &Maker, again: bool) -> Result<Loaded
             loaded.queued += 1;
             if asked.insert(one.key) {
                 loaded.lines += 1;
-                match one.prompt.mode {
+                match one.mode() {
                     Mode::Whole => loaded.whole += 1,
                     Mode::Sample => loaded.sample += 1,
                 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hapax_core::entry::{Item, ItemChange, ItemStatus};
 use hapax_core::{Error, Fingerprint};
 use hapax_effects::enrich::llm::count_tokens;
-use hapax_effects::enrich::{LineFault, Mode, Outcome, OutputLine};
+use hapax_effects::enrich::{LineFault, Outcome, OutputLine, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::lines::{Maker, custom_id, is_answered};
@@ -70,6 +70,15 @@ impl Taken {
 
 /// Why items have no answer, by the name of their line.
 pub(super) type Faults = HashMap<String, LineFault>;
+/// What the answer of an item took, by its number.
+type Used = HashMap<i64, Usage>;
+
+/// What was found in the files, line by line.
+pub(super) struct Found {
+    pub(super) taken: Taken,
+    pub(super) faults: Faults,
+    used: Used,
+}
 
 /// The items of a batch by the names of their lines.
 pub(super) struct Expected(HashMap<String, Vec<Item>>);
@@ -107,18 +116,15 @@ pub(super) async fn take_in(
     row: &Row,
     files: &[Bytes],
     expected: &Expected,
-    model: &str,
-) -> Result<(Taken, Faults), Error> {
+) -> Result<Found, Error> {
     let mut taken = Taken::default();
     let (mut answered, mut faults) = (HashSet::new(), Faults::new());
+    let mut used = Used::new();
     let (mut chunk, mut bytes) = (Vec::new(), 0);
     for line in files.iter().flat_map(|file| OutputLine::all(file)) {
-        let line = match line {
-            Ok(line) => line,
-            Err(_) => {
-                taken.broken += 1;
-                continue;
-            }
+        let Ok(line) = line else {
+            taken.broken += 1;
+            continue;
         };
         let Some(items) = expected.0.get(&line.custom_id) else {
             taken.unknown += 1;
@@ -135,10 +141,12 @@ pub(super) async fn take_in(
                 }
             }
             Outcome::Answered(answer) => {
-                count_tokens(model, Mode::Whole, answer.usage);
-                let text = kept(&answer);
+                used.extend(items.first().map(|item| (item.item_id, answer.usage)));
+                let text = kept(answer);
                 bytes += text.len();
-                let queued = items.iter().filter(|item| item.status == ItemStatus::Queued);
+                let queued = items
+                    .iter()
+                    .filter(|item| item.status == ItemStatus::Queued);
                 chunk.extend(queued.map(|item| is_answered(item, Arc::clone(&text))));
                 faults.remove(&line.custom_id);
                 answered.insert(line.custom_id);
@@ -153,7 +161,11 @@ pub(super) async fn take_in(
     taken.answered = answered.len() as u64;
     taken.failed = faults.len() as u64;
     taken.count();
-    Ok((taken, faults))
+    Ok(Found {
+        taken,
+        faults,
+        used,
+    })
 }
 
 async fn record(row: &Row, mut changes: Vec<ItemChange>) -> Result<(), Error> {
@@ -165,11 +177,12 @@ async fn record(row: &Row, mut changes: Vec<ItemChange>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps what was answered under what was asked, and gives those answers to items that ask the same.
+/// Keeps what was answered under what was asked, and gives those answers to items that ask the same. Counts what the
+/// answers took on the way.
 ///
 /// # Errors
 /// When the store could not be asked.
-pub(super) async fn share(row: &Row, maker: &Maker) -> Result<(), Error> {
+pub(super) async fn share(row: &Row, maker: &Maker, found: &mut Found) -> Result<(), Error> {
     let mut after = None;
     loop {
         let page = row.page(Some(ItemStatus::Answered), after, true).await?;
@@ -178,6 +191,11 @@ pub(super) async fn share(row: &Row, maker: &Maker) -> Result<(), Error> {
         };
         after = Some(last.item_id);
         let (asks, _) = maker.prompts(page).await?;
+        for one in &asks {
+            if let Some(usage) = found.used.remove(&one.item.item_id) {
+                count_tokens(&maker.model, one.mode(), usage);
+            }
+        }
         let answers: Vec<(Fingerprint, Arc<str>)> = asks
             .into_iter()
             .filter_map(|one| Some((one.key, one.item.raw?)))

@@ -8,9 +8,29 @@ use serde_json::{Value, json};
 
 use super::settings::Settings;
 
+/// How much of an answer is kept, in bytes. A result is far smaller, so what is cut was none.
+const KEPT_BYTES_MAX: usize = 256 << 10;
+
 /// An answer as it is kept until it is parsed.
-pub(super) fn kept(answer: &ChatAnswer) -> Arc<str> {
-    serde_json::to_string(answer).unwrap_or_default().into()
+pub(super) fn kept(mut answer: ChatAnswer) -> Arc<str> {
+    if let Some(choice) = &mut answer.choice {
+        if let Value::String(text) = &mut choice.content {
+            cut(text);
+        } else if choice.content.to_string().len() > KEPT_BYTES_MAX {
+            choice.content = json!([]);
+        }
+        if let Some(refusal) = &mut choice.refusal {
+            cut(refusal);
+        }
+    }
+    serde_json::to_string(&answer).unwrap_or_default().into()
+}
+
+fn cut(text: &mut String) {
+    let is_whole = |end: &usize| text.is_char_boundary(*end);
+    let end = KEPT_BYTES_MAX.min(text.len());
+    let end = (0..=end).rev().find(is_whole).unwrap_or(0);
+    text.truncate(end);
 }
 
 /// Reads an answer that was kept.
@@ -24,7 +44,9 @@ pub(super) fn parse(parser: &Parser, kept: &str) -> Result<T1, ParseError> {
 /// What the model said, without what stood around it.
 pub(super) fn said(kept: &str) -> Arc<str> {
     let answer: Option<ChatAnswer> = serde_json::from_str(kept).ok();
-    let content = answer.and_then(|answer| answer.choice).map(|one| one.content);
+    let content = answer
+        .and_then(|answer| answer.choice)
+        .map(|one| one.content);
     match content {
         Some(Value::String(text)) => text.into(),
         Some(_) | None => kept.into(),
@@ -57,4 +79,36 @@ pub(super) fn columns(t1: T1, model: &str, item: &Item) -> Fields {
     fields.put(Column::PromptVersion, Settings::version());
     fields.put(Column::EnrichedHash, item.hash.hex());
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hapax_effects::enrich::Topics;
+
+    fn answer(content: &Value) -> ChatAnswer {
+        let body = json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]});
+        ChatAnswer::read(&body).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_kept_whole_unless_it_is_larger_than_any_result() {
+        let parser = Parser::new(Topics::default());
+        let good = r#"{"topic_primary":"food","topic_primary_confidence":1,"keywords":["a","b","c","d","e"],"gist":"g","flags":{}}"#;
+        let text = kept(answer(&json!(good)));
+        assert_eq!(
+            (&*said(&text), parse(&parser, &text).unwrap().gist.as_str()),
+            (good, "g")
+        );
+        for (content, reason) in [
+            (json!("é".repeat(1 << 20)), Reason::BadJson),
+            (json!(["x".repeat(1 << 20)]), Reason::ContentNotText),
+            (Value::Null, Reason::ContentNull),
+        ] {
+            let text = kept(answer(&content));
+            assert!(text.len() < KEPT_BYTES_MAX + 1000);
+            assert_eq!(parse(&parser, &text).unwrap_err().reason, reason);
+        }
+        assert_eq!(parse(&parser, "cut off").unwrap_err().raw, "cut off");
+    }
 }

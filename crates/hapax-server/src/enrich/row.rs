@@ -93,7 +93,11 @@ impl Row {
             .batches
             .settle_items(self.tenant, self.schema, self.id, changes)
             .await?;
-        for status in settled.iter().flatten().filter(|status| status.is_terminal()) {
+        for status in settled
+            .iter()
+            .flatten()
+            .filter(|status| status.is_terminal())
+        {
             let (schema, status) = (self.schema.as_str(), status.as_str());
             metrics::counter!("hapax_t1_items_total", "schema" => schema, "status" => status)
                 .increment(1);
@@ -138,6 +142,12 @@ pub(super) fn change(item: &Item, from: ItemStatus, to: ItemStatus) -> ItemChang
 /// How many items of a batch are this far.
 pub(super) fn count(batch: &Batch, status: ItemStatus) -> u64 {
     batch.items.get(&status).copied().unwrap_or(0)
+}
+
+/// What was said about a batch, unless it was about a failure that is over.
+pub(super) fn standing(batch: &Batch) -> Option<String> {
+    let error = batch.state.error.clone();
+    error.filter(|_| batch.state.failures == 0)
 }
 
 /// How a batch ends when nothing of it waits any more: failed, if not one of its items had an answer.

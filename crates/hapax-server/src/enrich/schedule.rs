@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use super::find::{MODEL, OP, Sent, WORDS, find};
 use super::job::{Errand, LLM, LOAD, PARSE, PROMPT, WRITE};
 use super::lines::{self, Loaded, Maker};
-use super::row::{Row, rest};
+use super::row::{Row, rest, standing};
 use super::settings::Settings;
 use super::trouble::Trouble;
 
@@ -79,7 +79,10 @@ impl Course {
     }
 
     fn model(&self) -> &str {
-        let said = self.prompted.as_ref().map(|prompted| prompted.model.as_str());
+        let said = self
+            .prompted
+            .as_ref()
+            .map(|prompted| prompted.model.as_str());
         said.unwrap_or(&self.settings.batch_model)
     }
 
@@ -153,7 +156,9 @@ fn loading() -> Node<Course, Loaded> {
         },
     )
     // Other words or another model ask something else.
-    .context(|course| json!({"words": course.settings.words(), "model": course.settings.batch_model}))
+    .context(
+        |course| json!({"words": course.settings.words(), "model": course.settings.batch_model}),
+    )
     .apply(|course, loaded| course.loaded = *loaded)
 }
 
@@ -178,7 +183,9 @@ fn prompting() -> Node<Course, Prompted> {
             })
         },
     )
-    .context(|course| json!({"words": course.settings.words(), "model": course.settings.batch_model}))
+    .context(
+        |course| json!({"words": course.settings.words(), "model": course.settings.batch_model}),
+    )
     .apply(|course, prompted| course.prompted = Some(prompted.clone()))
 }
 
@@ -259,15 +266,15 @@ async fn send(llm: &Llm, step: &Step, course: &Course) -> Result<Sent, Unsent> {
             model: Some(course.model().to_owned()),
             ..Sent::of(created)
         }),
-        Err(error) if error.may_have_happened() => match find(llm, op, job.created_at).await {
-            Ok(Some(sent)) => Ok(sent),
-            // It may turn up yet: the next attempt looks before it creates, and leaves it some time.
-            Ok(None) | Err(_) => {
-                let fault = Trouble::of(&error).fault_of(job);
-                let after = fault.after.unwrap_or_default().max(course.settings.doubt);
-                Err(Unsent::Fault(fault.after(after)))
+        Err(error) if error.may_have_happened() => {
+            if let Ok(Some(sent)) = find(llm, op, job.created_at).await {
+                return Ok(sent);
             }
-        },
+            // It may turn up yet: the next attempt looks before it creates, and leaves it some time.
+            let fault = Trouble::of(&error).fault_of(job);
+            let after = fault.after.unwrap_or_default().max(course.settings.doubt);
+            Err(Unsent::Fault(fault.after(after)))
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -317,7 +324,9 @@ fn writing() -> Node<Course, String> {
                     };
                     let others = course.sent.others;
                     let error = (others > 0).then(|| {
-                        format!("the provider has {others} more of this batch, which nobody collects")
+                        format!(
+                            "the provider has {others} more of this batch, which nobody collects"
+                        )
                     });
                     BatchState {
                         status,
@@ -331,7 +340,7 @@ fn writing() -> Node<Course, String> {
                             input_file: course.sent.input_file.clone(),
                             ..Ids::default()
                         },
-                        error: error.or_else(|| batch.state.error.clone()),
+                        error: error.or_else(|| standing(batch)),
                     }
                 })
             });

@@ -48,8 +48,7 @@ impl Settings {
     pub(crate) fn new(config: &Config) -> Result<Self> {
         let topics = match &config.t1_topics[..] {
             [] => Topics::default(),
-            names => Topics::new(names)
-                .map_err(|why| Usage::error(format!("t1_topics: {why}")))?,
+            names => Topics::new(names).map_err(|why| Usage::error(format!("t1_topics: {why}")))?,
         };
         let interval = Duration::from_millis(config.t1_batch_sync_interval_ms);
         Ok(Self {
@@ -86,14 +85,20 @@ impl Settings {
 
 fn provider(config: &Config) -> Result<Option<Provider>> {
     let key = config::litellm_key()?;
-    let (Some(key), false) = (key, config.openai_base_url.is_empty()) else {
+    let has_url = !config.openai_base_url.is_empty();
+    let (Some(key), true) = (&key, has_url) else {
+        if has_url || key.is_some() {
+            tracing::warn!(
+                "nothing is enriched: OPENAI_BASE_URL and LITELLM_MASTER_KEY are needed both, and one is set"
+            );
+        }
         return Ok(None);
     };
     let batches = LlmConfig {
         timeout: Duration::from_millis(config.llm_timeout_ms),
         transfer_timeout: Duration::from_millis(config.llm_transfer_timeout_ms),
         log_prompts: config.llm_log_prompts,
-        ..LlmConfig::new(config.openai_base_url.as_str(), key)
+        ..LlmConfig::new(config.openai_base_url.as_str(), key.as_str())
     };
     let most = config.request_timeout();
     let most = most.saturating_sub(BESIDE).max(most / 2);

@@ -96,7 +96,10 @@ impl Course {
     }
 
     async fn answer(&self) -> Result<Option<Arc<str>>, Fault> {
-        let found = self.batches.paid_answers(self.tenant, vec![self.key()]).await;
+        let found = self
+            .batches
+            .paid_answers(self.tenant, vec![self.key()])
+            .await;
         Ok(found.map_err(|error| away(&error))?.pop().flatten())
     }
 }
@@ -204,10 +207,11 @@ fn asking() -> Node<Course, Called> {
             let request = ChatRequest::new(&question.model, &question.prompt);
             let answer = course.provider()?.chats.chat(&request).await;
             let answer = answer.map_err(|error| Trouble::of(&error).fault())?;
-            course.keep(kept(&answer)).await?;
+            let usage = answer.usage;
+            course.keep(kept(answer)).await?;
             Ok(Called {
                 was_paid: false,
-                usage: answer.usage,
+                usage,
             })
         },
     )

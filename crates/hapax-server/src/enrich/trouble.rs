@@ -7,8 +7,10 @@ use hapax_core::job::Job;
 use hapax_effects::enrich::LlmError;
 use serde::{Deserialize, Serialize};
 
-/// How often a provider that says no for good is asked before it is believed.
-pub(super) const REFUSALS_MAX: u32 = 5;
+/// How often a provider that says no for good is asked before it is believed: a minute or two.
+const REFUSALS_MAX: u32 = 5;
+/// The same for a key that is refused: hours. It is not the batch that is wrong, and somebody may set it right.
+const KEYS_REFUSED_MAX: u32 = 50;
 
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -19,6 +21,9 @@ pub(crate) struct Trouble {
     pub(crate) status: u16,
     /// Whether asking again can help.
     pub(crate) is_transient: bool,
+    /// Whether it is our key that is refused.
+    #[serde(default)]
+    pub(crate) is_unauthorized: bool,
     pub(crate) retry_after_ms: Option<u64>,
     pub(crate) message: String,
 }
@@ -30,6 +35,7 @@ impl Trouble {
             word: error.as_str().to_owned(),
             status: error.http_status(),
             is_transient: error.is_transient(),
+            is_unauthorized: error.is_unauthorized(),
             retry_after_ms: after.and_then(|ms| u64::try_from(ms).ok()),
             message: error.to_string(),
         }
@@ -42,6 +48,7 @@ impl Trouble {
             word: "failed".to_owned(),
             status: 503,
             is_transient: true,
+            is_unauthorized: false,
             retry_after_ms: None,
             message: error.to_owned(),
         })
@@ -78,7 +85,17 @@ impl Trouble {
     pub(super) fn is_believed(&self, job: &Job) -> bool {
         let before = job.error.as_deref().map(Self::read);
         let was_refused = before.is_some_and(|before| !before.is_transient);
-        !self.is_transient && was_refused && job.failures + 1 >= REFUSALS_MAX
+        was_refused && self.is_over_after(job.failures + 1)
+    }
+
+    /// Whether it is believed after so many failures.
+    pub(super) const fn is_over_after(&self, failures: u32) -> bool {
+        let most = if self.is_unauthorized {
+            KEYS_REFUSED_MAX
+        } else {
+            REFUSALS_MAX
+        };
+        !self.is_transient && failures >= most
     }
 }
 

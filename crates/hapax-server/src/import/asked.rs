@@ -74,7 +74,7 @@ impl Asked {
 }
 
 /// Whether it is a span such as `24h`: up to four digits, no zero in front, and a unit.
-fn is_window(text: &str) -> bool {
+pub(crate) fn is_window(text: &str) -> bool {
     let digits = text.strip_suffix(['h', 'd']).unwrap_or_default();
     (1..=4).contains(&digits.len())
         && !digits.starts_with('0')

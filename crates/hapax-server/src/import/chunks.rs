@@ -5,7 +5,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use hapax_core::entry::{Chunk, Column, Cursor, Draft, Fields, ImportError, Incoming};
+use hapax_core::entry::{Chunk, Column, Cursor, Draft, Fields, ImportError, Incoming, Refused};
 use hapax_intake::email;
 use hapax_intake::mbox::{Item, MESSAGE_BYTES_MAX, Message, Reader, Variant};
 use serde_json::Value;
@@ -19,6 +19,7 @@ const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// Where entries of an import come from.
 const SOURCE: &str = "email-batch";
 const NORMALIZE: &str = ImportError::PHASES[0];
+const CUT: &str = "damaged: the compressed file breaks off in this message";
 
 /// How chunks are made.
 #[derive(Clone, Debug)]
@@ -97,22 +98,37 @@ fn gather(
     let mut gathered = Gathered::from(cursor);
     for item in reader {
         let item = item.map_err(|why| Fault::Unreadable(Unreadable::Io(why)))?;
-        // Where an import stands, a message begins.
-        if is_resumed && gathered.to.offset == gathered.first && matches!(item, Item::Stray { .. })
-        {
+        let is_cut = trail.is_cut_at(end_of(&item));
+        // Where an import stands, a message begins, unless the file ends by damage before that can be seen.
+        let is_first = is_resumed && gathered.to.offset == gathered.first;
+        if is_first && !is_cut && matches!(item, Item::Stray { .. }) {
             return Err(Fault::Unreadable(Unreadable::Changed));
         }
-        gathered.add(item, rule);
+        gathered.add(item, rule, is_cut);
         trail.forget_before(gathered.to.offset);
         if gathered.is_full(rule) && !give(gathered.taken(&trail, false)) {
             return Ok(());
         }
+    }
+    if let Some(damage) = trail.damage() {
+        if gathered.messages > 0 && !give(gathered.taken(&trail, false)) {
+            return Ok(());
+        }
+        return Err(Fault::Unreadable(Unreadable::Damaged(damage)));
     }
     if gathered.to.index == 0 && gathered.to.offset > 0 {
         return Err(Fault::NoMailbox);
     }
     give(gathered.taken(&trail, true));
     Ok(())
+}
+
+/// Where an item ends.
+fn end_of(item: &Item) -> u64 {
+    match item {
+        Item::Message(message) => message.end_offset,
+        Item::Oversized { end_offset, .. } | Item::Stray { end_offset, .. } => *end_offset,
+    }
 }
 
 /// A chunk that is being made.
@@ -140,8 +156,12 @@ impl Gathered {
         }
     }
 
-    fn add(&mut self, item: Item, rule: &Rule) {
+    /// Adds what was read. A message that is cut becomes no entry: it would stand in the way of the whole one.
+    fn add(&mut self, item: Item, rule: &Rule, is_cut: bool) {
         let (index, end_offset, made) = match item {
+            Item::Message(message) if is_cut => {
+                (message.index, message.end_offset, Err(CUT.to_owned()))
+            }
             Item::Message(message) => {
                 let (index, end_offset) = (message.index, message.end_offset);
                 (index, end_offset, normalized(&message, rule))
@@ -217,10 +237,34 @@ fn normalized(message: &Message, rule: &Rule) -> Result<Fields, String> {
 
 /// The draft of an entry, or the refusal that the store counts.
 fn incoming(fields: Fields) -> Incoming {
+    if let Some(refused) = keyless(&fields) {
+        return Incoming::Refused(refused);
+    }
     match Draft::read(&fields.into_json(), |_| None) {
         Ok(draft) => Incoming::Insert(draft),
         Err(refused) => Incoming::Refused(refused),
     }
+}
+
+/// The refusal of a mail that no key can be made for, in words about mail.
+fn keyless(fields: &Fields) -> Option<Refused> {
+    let keys = [
+        Column::IdempotencyKeyPrimary,
+        Column::IdempotencyKeySecondary,
+    ];
+    if keys.into_iter().any(|key| fields.text(key).is_some()) {
+        return None;
+    }
+    let missing = fields
+        .get(Column::Metadata)
+        .pointer("/email/missing_keys")?
+        .as_array()?;
+    let missing: Vec<&str> = missing.iter().filter_map(Value::as_str).collect();
+    let why = format!(
+        "the mail has nothing to be known again by: {}",
+        missing.join(", ")
+    );
+    Some(Refused::new("idempotency_fields_required", why))
 }
 
 /// About how many bytes the texts of an entry take.

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::job::{self, Importing};
 use super::open::Root;
+use super::roots::Roots;
 use crate::config::Config;
 use crate::store::Store;
 use crate::worker;
@@ -45,7 +46,7 @@ pub(crate) struct Desk {
 
 struct Inner {
     store: Store,
-    root: Option<Root>,
+    roots: Option<Roots>,
     /// Whether a worker of this process takes imports.
     is_open: AtomicBool,
     /// Imports that this process drives although it has no worker.
@@ -60,13 +61,16 @@ impl Desk {
     /// # Errors
     /// When the folder of imports has no absolute path.
     pub(crate) fn new(config: &Config, store: &Store) -> Result<Self> {
-        let root = match config.email_import_root.as_path() {
+        let roots = match config.email_import_root.as_path() {
             none if none.as_os_str().is_empty() => None,
-            path => Some(Root::new(path).context("finding the folder of imports")?),
+            path => {
+                let root = Root::new(path).context("finding the folder of imports")?;
+                Some(Roots::ByTenant(root))
+            }
         };
         let inner = Inner {
             store: store.clone(),
-            root,
+            roots,
             is_open: AtomicBool::new(false),
             driven: Mutex::default(),
             closing: CancellationToken::new(),
@@ -77,23 +81,28 @@ impl Desk {
         })
     }
 
-    /// The folder that mailboxes are imported from, if one is configured.
-    pub(crate) fn root(&self) -> Option<&Root> {
-        self.inner.root.as_ref()
+    /// The folders that mailboxes are imported from, if there are any.
+    pub(crate) fn roots(&self) -> Option<&Roots> {
+        self.inner.roots.as_ref()
+    }
+
+    /// The folder that this tenant's mailboxes are imported from, if one is configured.
+    pub(crate) fn root(&self, tenant: Tenant) -> Option<Root> {
+        self.roots().map(|roots| roots.of(tenant))
     }
 
     /// A worker of imports, if there is a folder to import from.
     pub(crate) fn worker(&self) -> Option<Worker> {
-        let root = self.root()?;
+        let roots = self.roots()?;
         let handler = Importing {
             imports: Arc::clone(&self.inner.store.imports),
-            root: root.clone(),
+            roots: roots.clone(),
             watched: super::mailbox::Watched::default(),
             progress: Arc::new(|_| {}),
         };
         let worker = Worker::new(Arc::clone(&self.inner.store.queue))
             .handler(job::kind(), handler)
-            .place(job::place_of(root))
+            .place(job::place_of(roots))
             .concurrency(IMPORTS)
             .ttl(LEASE);
         Some(worker)
@@ -105,7 +114,7 @@ impl Desk {
     }
 
     /// Gives the workers of this folder the imports that run without a job: their process died between the two writes, or
-    /// they were begun on the command line and left.
+    /// they were begun on the command line and left. A tenant's are those from its own folder.
     pub(crate) async fn adopt(&self) {
         if let Err(error) = self.try_adopt().await {
             tracing::warn!(%error, "imports without a job wait until they are asked for again");
@@ -114,14 +123,14 @@ impl Desk {
 
     async fn try_adopt(&self) -> Result<(), Error> {
         let store = &self.inner.store;
-        let Some(root) = self.root() else {
+        let Some(roots) = self.roots() else {
             return Ok(());
         };
-        let Ok(real) = root.path().canonicalize() else {
-            return Ok(());
-        };
-        let place = job::place_of(root);
+        let place = job::place_of(roots);
         for tenant in worker::tenants(store).await? {
+            let Ok(real) = roots.of(tenant).path().canonicalize() else {
+                continue;
+            };
             let found = store
                 .imports
                 .imports(tenant, None, Search::LIMIT_MAX)
@@ -144,13 +153,13 @@ impl Desk {
     pub(crate) async fn begin(
         &self,
         tenant: Tenant,
-        root: &Root,
+        roots: &Roots,
         new: NewImport,
     ) -> Result<Import, Error> {
         let store = &self.inner.store;
         let import = store.imports.begin_import(tenant, new).await?;
         if import.status == ImportStatus::Running {
-            let place = job::place_of(root);
+            let place = job::place_of(roots);
             job::offer(store.queue.as_ref(), tenant, import.id, &place).await?;
             if !self.inner.is_open.load(Ordering::Relaxed) {
                 self.drive_here(tenant, import.id);

@@ -192,23 +192,24 @@ impl Driver<'_> {
         }
     }
 
-    /// Ends an import whose file cannot be read on. What may pass, such as a disk that is away, does not end it.
+    /// Gives an import up whose file cannot be read on; it ends when what it wrote is queued. What may pass, such as a disk
+    /// that is away, does not end it.
     async fn give_up(&self, import: Import, fault: Fault) -> Result<Import, Stopped> {
         let why = match fault {
             Fault::NoMailbox => NO_MAILBOX.to_owned(),
             Fault::Unreadable(Unreadable::Changed) => CHANGED.to_owned(),
-            Fault::Unreadable(Unreadable::Io(why)) if is_damage(&why) => format!(
+            Fault::Unreadable(Unreadable::Damaged(why)) => format!(
                 "the compressed file is damaged or ends early: {why}; what was read before is kept; mend it and import it again"
             ),
             Fault::Unreadable(Unreadable::Io(why)) => return Err(Stopped::File(why)),
         };
-        let failed = patiently("an import's end", || {
+        let given_up = patiently("an import's end", || {
             self.imports
                 .fail_import(self.tenant, import.id, why.clone())
         })
         .await?;
-        match failed {
-            Some(failed) => Ok(failed),
+        match given_up {
+            Some(given_up) => Ok(given_up),
             None => self.again(import.id).await,
         }
     }
@@ -239,13 +240,6 @@ fn refused_alone(chunk: &Chunk) -> Option<Chunk> {
         faults: chunk.faults.clone(),
         is_last: chunk.is_last,
     })
-}
-
-fn is_damage(why: &io::Error) -> bool {
-    matches!(
-        why.kind(),
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
-    )
 }
 
 /// How often the store was away in a row.

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::drive;
 use super::mailbox::{Mailbox, Watched};
 use super::open::{Closed, Root};
+use super::roots::Roots;
 
 /// How often an import is tried. A file that is away for days does not end it.
 const ATTEMPTS_MAX: u32 = 10_000;
@@ -29,9 +30,10 @@ pub(crate) fn kind() -> JobKind {
     JobKind::new("import").expect("it has the form of a kind")
 }
 
-/// Where imports from this folder run: in every process that has it, and nowhere else.
-pub(crate) fn place_of(root: &Root) -> Place {
-    let path = root.path().to_string_lossy();
+/// Where imports from these folders run, whichever tenant's: in every process that has them, and nowhere else. A worker
+/// leases for all tenants, and a process that has the folder of one has those of all.
+pub(crate) fn place_of(roots: &Roots) -> Place {
+    let path = roots.base().path().to_string_lossy();
     let plain = Place::new(&format!("mbox:{path}"));
     plain.unwrap_or_else(|_| {
         place(&format!(
@@ -131,7 +133,7 @@ pub(crate) type Progress = Arc<dyn Fn(&Import) + Send + Sync>;
 /// Runs the imports of a worker.
 pub(crate) struct Importing {
     pub(crate) imports: Arc<dyn Imports>,
-    pub(crate) root: Root,
+    pub(crate) roots: Roots,
     pub(crate) watched: Watched,
     pub(crate) progress: Progress,
 }
@@ -148,7 +150,7 @@ impl Importing {
         let found = self.imports.import(job.tenant, payload.import_id).await;
         let found = found.map_err(|error| (error.to_string(), true))?;
         let import = found.ok_or_else(|| ("there is no such import".to_owned(), false))?;
-        let (root, path) = (self.root.clone(), import.asked.path.clone());
+        let (root, path) = (self.roots.of(job.tenant), import.asked.path.clone());
         let open = Arc::new(move || open(&root, &path));
         let (imports, watched) = (self.imports.as_ref(), &self.watched);
         let progress = self.progress.as_ref();

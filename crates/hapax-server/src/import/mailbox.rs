@@ -2,6 +2,8 @@
 //!
 //! It remembers what it gave last, so that every place can be marked by a hash of the bytes just before it. A file that
 //! was changed since does not have the same bytes there.
+//!
+//! A compressed file that is damaged ends where the damage begins: what was decoded before is handed on first.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -60,7 +62,9 @@ impl Watched {
 pub(crate) enum Unreadable {
     /// It is not the file that it was.
     Changed,
-    /// The file system, or the compression, failed.
+    /// The compressed file ends early, or makes no sense from here on.
+    Damaged(io::Error),
+    /// The file system failed.
     Io(io::Error),
 }
 
@@ -163,14 +167,17 @@ impl Stream {
         self.trail.clone()
     }
 
-    /// Reads on to `offset`, which is not before where it stands. A file that ends earlier was longer once.
+    /// Reads on to `offset`, which is not before where it stands. A file that ends earlier was longer once, or is damaged.
     fn skip_to(&mut self, offset: u64) -> Result<(), Unreadable> {
         let mut buffer = vec![0; 64 << 10];
         while self.given_bytes < offset {
             let left = usize::try_from(offset - self.given_bytes).unwrap_or(usize::MAX);
             let most = buffer.len().min(left);
             match self.read(&mut buffer[..most]) {
-                Ok(0) => return Err(Unreadable::Changed),
+                Ok(0) => {
+                    let damage = self.trail.damage();
+                    return Err(damage.map_or(Unreadable::Changed, Unreadable::Damaged));
+                }
                 Ok(_) => self.trail.forget_before(self.given_bytes),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => return Err(Unreadable::Io(why)),
@@ -184,20 +191,42 @@ impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &mut self.inner {
             Inner::Plain(file) => file.read(buffer)?,
-            Inner::Gzip(decoder) => {
-                let count = decoder.read(buffer)?;
-                let most = decoder.get_ref().read_bytes.saturating_mul(RATIO_MAX);
-                if self.given_bytes > most.saturating_add(RATIO_FREE_BYTES) {
-                    let why = format!("it becomes more than {RATIO_MAX} times its size");
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            Inner::Gzip(_) if self.trail.is_damaged() => 0,
+            Inner::Gzip(decoder) => match decoded(decoder, buffer, self.given_bytes) {
+                Err(why) if is_damage(&why) => {
+                    self.trail.ends_by(why);
+                    0
                 }
-                count
-            }
+                count => count?,
+            },
         };
         self.given_bytes += count as u64;
         self.trail.keep(&buffer[..count]);
         Ok(count)
     }
+}
+
+/// Decodes on, after `given_bytes` that came out before.
+fn decoded(
+    decoder: &mut MultiGzDecoder<Counted>,
+    buffer: &mut [u8],
+    given_bytes: u64,
+) -> io::Result<usize> {
+    let count = decoder.read(buffer)?;
+    let most = decoder.get_ref().read_bytes.saturating_mul(RATIO_MAX);
+    if given_bytes > most.saturating_add(RATIO_FREE_BYTES) {
+        let why = format!("it becomes more than {RATIO_MAX} times its size");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(count)
+}
+
+/// Whether decoding failed by what is in the file, and not by the disk.
+fn is_damage(why: &io::Error) -> bool {
+    matches!(
+        why.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    )
 }
 
 /// The file, counted, and stopped when nobody wants it any more.
@@ -221,7 +250,7 @@ impl Read for Counted {
     }
 }
 
-/// The bytes that a stream gave last, up to those that its reader is ahead.
+/// The bytes that a stream gave last, up to those that its reader is ahead, and why it gives no more.
 #[derive(Clone, Debug)]
 pub(crate) struct Trail {
     kept: Rc<RefCell<Kept>>,
@@ -232,6 +261,7 @@ struct Kept {
     /// Where the first of the bytes is.
     offset: u64,
     bytes: VecDeque<u8>,
+    damage: Option<io::Error>,
 }
 
 impl Kept {
@@ -244,10 +274,36 @@ impl Kept {
 
 impl Trail {
     fn from(offset: u64) -> Self {
-        let bytes = VecDeque::new();
+        let kept = Kept {
+            offset,
+            bytes: VecDeque::new(),
+            damage: None,
+        };
         Self {
-            kept: Rc::new(RefCell::new(Kept { offset, bytes })),
+            kept: Rc::new(RefCell::new(kept)),
         }
+    }
+
+    fn ends_by(&self, damage: io::Error) {
+        self.kept.borrow_mut().damage = Some(damage);
+    }
+
+    /// Whether the stream has ended by damage.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.kept.borrow().damage.is_some()
+    }
+
+    /// Whether what ends at `offset` may go on in the whole file: the stream has ended there by damage.
+    pub(crate) fn is_cut_at(&self, offset: u64) -> bool {
+        let kept = self.kept.borrow();
+        kept.damage.is_some() && kept.offset + kept.bytes.len() as u64 == offset
+    }
+
+    /// The damage that the stream has ended by, if it has, in its own words.
+    pub(crate) fn damage(&self) -> Option<io::Error> {
+        let kept = self.kept.borrow();
+        let damage = kept.damage.as_ref()?;
+        Some(io::Error::new(damage.kind(), damage.to_string()))
     }
 
     fn keep(&self, bytes: &[u8]) {
@@ -380,7 +436,36 @@ mod tests {
         let mut stream = file_of(&bomb)
             .read_from(&Cursor::default(), &Watched::default())
             .unwrap();
-        let why = io::copy(&mut stream, &mut io::sink()).unwrap_err();
+        io::copy(&mut stream, &mut io::sink()).unwrap();
+        let why = stream.trail().damage().unwrap();
         assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_damaged_file_gives_what_was_decoded_before_it_says_so() {
+        let text = text();
+        let whole = gzip(&text);
+        for len in [whole.len() / 3, whole.len() - 4, 12, 2] {
+            let torn = &whole[..len];
+            let mut stream = file_of(torn)
+                .read_from(&Cursor::default(), &Watched::default())
+                .unwrap();
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).unwrap();
+            assert!(text.starts_with(&all), "{len}");
+            let trail = stream.trail();
+            assert!(trail.is_damaged(), "{len}");
+            assert!(trail.is_cut_at(all.len() as u64), "{len}");
+            assert!(!trail.is_cut_at(all.len() as u64 + 1), "{len}");
+            let after = cursor(all.len() + 1, Some("a mark".to_owned()));
+            let read = file_of(torn).read_from(&after, &Watched::default());
+            assert!(matches!(read, Err(Unreadable::Damaged(_))), "{len}");
+        }
+        let mut stream = file_of(&whole[..whole.len() - 4])
+            .read_from(&Cursor::default(), &Watched::default())
+            .unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        assert!(all == text, "only the checksum is missing");
     }
 }

@@ -61,6 +61,14 @@ impl Root {
         Self { linked, ..self }
     }
 
+    /// The folder with this name in it.
+    pub(crate) fn beneath(&self, name: &str) -> Self {
+        Self {
+            named: self.named.join(name),
+            linked: self.linked,
+        }
+    }
+
     /// Its path as it was configured, but absolute.
     pub(crate) fn path(&self) -> &Path {
         &self.named

@@ -27,7 +27,7 @@ pub(crate) struct Shown {
     tier1_batches: Vec<Batch>,
     tier1_enqueued_items: u64,
     errors: Vec<Fault>,
-    /// Why it failed, or why it does not go on just now.
+    /// Why it failed, or will once the rest is queued, or why it does not go on just now.
     error: Option<String>,
     progress: Progress,
     created_at: String,
@@ -57,7 +57,7 @@ struct Progress {
 }
 
 impl Shown {
-    /// As it stands. `root` is the folder of imports, if there is one here.
+    /// As it stands. `root` is the tenant's folder of imports, if there is one here.
     pub(crate) fn of(import: &Import, root: Option<&Root>) -> Self {
         let path = Path::new(&import.asked.path);
         let name = || path.file_name().unwrap_or_default().display().to_string();

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod download;
 mod echo;
+mod enrich;
 mod entries;
 mod errors;
 mod fences;

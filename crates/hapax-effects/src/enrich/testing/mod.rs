@@ -209,9 +209,7 @@ impl FakeLitellm {
         };
         task.abort();
         let _aborted = task.await;
-        let socket = TcpSocket::new_v4()?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(self.address)?;
+        let socket = self.bound_again().await?;
         self.put_door(Door::Shut(socket));
         Ok(())
     }
@@ -303,6 +301,23 @@ impl FakeLitellm {
         let file = file.and_then(|file| state.files.get(file));
         file.map(|file| batches::lines(&file.content))
             .unwrap_or_default()
+    }
+
+    /// The port, bound again. A process that is being started may hold the old listener for a moment longer.
+    async fn bound_again(&self) -> io::Result<TcpSocket> {
+        let mut tries = 0;
+        loop {
+            let socket = TcpSocket::new_v4()?;
+            socket.set_reuseaddr(true)?;
+            match socket.bind(self.address) {
+                Ok(()) => return Ok(socket),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < 100 => {
+                    tries += 1;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -36,10 +36,11 @@ const BESIDES: [Column; 8] = [
 
 type Rows = Answer<Vec<Map<String, Value>>>;
 
-/// How many of the last days, and how many rows.
+/// How many of the last days, and how many rows; only those with these words, if there are any.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct LastBody {
+    q: Option<String>,
     limit: Option<u64>,
     days: Option<u64>,
     returning: Option<Value>,
@@ -62,8 +63,9 @@ pub(in crate::api) async fn last(
     Optional(body): Optional<LastBody>,
 ) -> Result<Rows, Refusal> {
     let columns = columns(body.returning.as_ref())?;
+    let asked = body.q.filter(|q| !q.trim().is_empty());
     let search = Search {
-        words: None,
+        words: asked.map(words).transpose()?,
         since: since(&app, body.days)?,
         sort: Sort::Newest,
         limit: limit(body.limit)?,

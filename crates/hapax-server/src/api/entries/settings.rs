@@ -33,7 +33,7 @@ pub(in crate::api) async fn show(State(app): State<App>) -> Answer<Value> {
         },
         "tracking_parameters": config.tracking_parameters,
         "configured": {
-            "litellm": config::is_set("OPENAI_BASE_URL") && config::is_set("LITELLM_MASTER_KEY"),
+            "litellm": app.enrich.is_configured(),
             "gateway": !config.gateway_base_url.is_empty(),
             "email_import_root": !config.email_import_root.as_os_str().is_empty(),
             "telegram_secret": config::is_set(config::TELEGRAM_SECRET),

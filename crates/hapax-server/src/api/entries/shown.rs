@@ -54,7 +54,7 @@ fn error(code: &str, message: &str) -> Map<String, Value> {
 }
 
 /// An entry that stood alone and was not taken.
-pub(super) fn refused(refused: &Refused) -> Problem {
+pub(in crate::api) fn refused(refused: &Refused) -> Problem {
     let problem = Problem::new(status(refused.code), refused.code, &refused.message);
     if refused.faults.is_empty() {
         return problem;

@@ -11,13 +11,16 @@ use serde::Deserialize;
 use std::time::Duration;
 
 use super::super::App;
+use super::super::entries::shown;
 use super::super::payload::invalid;
 use crate::body::Json;
 use crate::import::asked::{self, Asked};
 use crate::import::desk::Waited;
 use crate::import::mailbox::Mailbox;
-use crate::import::open::{Closed, Root};
+use crate::import::open::Closed;
+use crate::import::roots::Roots;
 use crate::import::shown::Shown;
+use crate::import::threads;
 use crate::problem::{self, Refusal};
 
 /// An import to be begun.
@@ -52,37 +55,45 @@ pub(in crate::api) async fn mbox(
     if !faults.is_empty() {
         return Err(problem::schema(&faults).into());
     }
-    let root = app.imports.root().ok_or_else(unset)?.clone();
-    let from = root.clone();
-    let opened = tokio::task::spawn_blocking(move || opened(&from, &body.mbox_path, asked)).await;
+    let roots = app.imports.roots().ok_or_else(unset)?.clone();
+    let from = roots.clone();
+    let open = move || opened(&from, tenant, &body.mbox_path, asked);
+    let opened = tokio::task::spawn_blocking(open).await;
     let new = opened.map_err(|_| problem::internal())??;
+    let new = threads::checked(&app.store, tenant, new).await?;
+    let new = new.map_err(|refused| shown::refused(&refused))?;
     // On a task of its own: what is begun is also offered to a worker, whether or not the client is still there.
     let desk = app.imports.clone();
-    let begun = tokio::spawn(async move { desk.begin(tenant, &root, new).await });
+    let begun = tokio::spawn(async move { desk.begin(tenant, &roots, new).await });
     let import = begun.await.map_err(|_| problem::internal())??;
+    let root = app.imports.root(tenant);
+    let answer = |status, import: &Import, stalled: Option<String>| {
+        let shown = Shown::of(import, root.as_ref());
+        let shown = match stalled {
+            Some(why) => shown.stalled(why),
+            None => shown,
+        };
+        (status, Answer(shown)).into_response()
+    };
     if body.is_async == Some(true) {
-        return Ok(answer(&app, StatusCode::ACCEPTED, &import, None));
+        return Ok(answer(StatusCode::ACCEPTED, &import, None));
     }
     let waited = app.imports.wait(tenant, import.id).await?;
     Ok(match waited.ok_or_else(problem::not_found)? {
-        Waited::Ended(import) => answer(&app, StatusCode::OK, &import, None),
-        Waited::Stalled(import, why) => answer(&app, StatusCode::ACCEPTED, &import, Some(why)),
+        Waited::Ended(import) => answer(StatusCode::OK, &import, None),
+        Waited::Stalled(import, why) => answer(StatusCode::ACCEPTED, &import, Some(why)),
         Waited::Closing(import) => return Err(closing(&import).into()),
     })
 }
 
-fn answer(app: &App, status: StatusCode, import: &Import, stalled: Option<String>) -> Response {
-    let shown = Shown::of(import, app.imports.root());
-    let shown = match stalled {
-        Some(why) => shown.stalled(why),
-        None => shown,
-    };
-    (status, Answer(shown)).into_response()
-}
-
 /// The import of the file that is asked for, which is there and can be read.
-fn opened(root: &Root, asked_path: &str, asked: Asked) -> Result<NewImport, Problem> {
-    let opened = root.open(asked_path).map_err(|closed| match closed {
+fn opened(
+    roots: &Roots,
+    tenant: Tenant,
+    asked_path: &str,
+    asked: Asked,
+) -> Result<NewImport, Problem> {
+    let opened = roots.of(tenant).open(asked_path).map_err(|closed| match closed {
         Closed::Form(why) => invalid("mbox_path", why),
         Closed::Forbidden => forbidden(),
         Closed::Missing => Problem::new(
@@ -90,6 +101,13 @@ fn opened(root: &Root, asked_path: &str, asked: Asked) -> Result<NewImport, Prob
             "not_found",
             "no such file is beneath EMAIL_IMPORT_ROOT",
         ),
+        Closed::NoFolder if tenant != Tenant::DEFAULT && roots.base().path().is_dir() => {
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "this tenant has no folder beneath EMAIL_IMPORT_ROOT; it is named by the tenant's id",
+            )
+        }
         Closed::NoFolder => unset(),
         Closed::Io(error) => {
             tracing::error!(%error, "a mailbox could not be opened");

@@ -78,7 +78,8 @@ impl Shelf {
 
     fn write(&self, chunk: &Chunk) -> Option<Import> {
         let mut import = self.import.lock().unwrap();
-        if import.status != ImportStatus::Running || import.cursor != chunk.from {
+        let reads = import.status == ImportStatus::Running && import.step == Step::Reading;
+        if !reads || import.cursor != chunk.from {
             return None;
         }
         for (index, entry) in &chunk.entries {
@@ -142,6 +143,7 @@ impl Imports for Shelf {
             match self.queued.fetch_add(1, Ordering::SeqCst) {
                 0 => return Err(Error::new(Kind::Unavailable, "queueing")),
                 1 | 2 => {}
+                _ if import.error.is_some() => import.status = ImportStatus::Failed,
                 _ => import.status = ImportStatus::Completed,
             }
             Ok(Some(import.clone()))
@@ -151,7 +153,7 @@ impl Imports for Shelf {
     fn fail_import(&self, _: Tenant, _: Uuid, error: String) -> Answer<'_, Option<Import>> {
         Box::pin(async {
             let mut import = self.import.lock().unwrap();
-            (import.status, import.error) = (ImportStatus::Failed, Some(error));
+            (import.step, import.error) = (Step::Queueing, Some(error));
             Ok(Some(import.clone()))
         })
     }
@@ -168,10 +170,11 @@ fn mailbox() -> String {
     (0..MAILS).map(mail).collect()
 }
 
-fn opening(text: String) -> Open {
+fn opening(bytes: impl Into<Vec<u8>>) -> Open {
+    let bytes = bytes.into();
     Arc::new(move || {
         let mut file = tempfile::tempfile()?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(&bytes)?;
         Mailbox::of(file)
     })
 }
@@ -270,4 +273,82 @@ async fn a_file_that_cannot_be_opened_leaves_the_import_running() {
     .await;
     assert!(matches!(stopped, Err(Stopped::File(_))));
     assert_eq!(shelf.now().status, ImportStatus::Running);
+}
+
+/// How many of the first messages are whole in these bytes: those that another one begins after.
+fn whole_in(bytes: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(bytes);
+    let begun = text.matches("From a Thu Aug 22 12:36:23 2002").count() as u64;
+    begun.saturating_sub(1)
+}
+
+#[tokio::test]
+async fn of_a_file_that_breaks_off_every_whole_message_is_written_and_queued() {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Read;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(mailbox().as_bytes()).unwrap();
+    let whole = encoder.finish().unwrap();
+    for (size, len) in [
+        (7, whole.len() / 2),
+        (1, whole.len() / 2),
+        (2000, whole.len() * 3 / 4),
+        (7, whole.len() - 3),
+        (7, 15),
+    ] {
+        let torn = whole[..len].to_vec();
+        let mut before = Vec::new();
+        // What comes out before the error is kept.
+        let _ = flate2::read::GzDecoder::new(&torn[..]).read_to_end(&mut before);
+        let count = whole_in(&before);
+        let shelf = Shelf::new(size);
+        let watched = Watched::default();
+        let run = run(
+            &shelf,
+            Tenant::DEFAULT,
+            shelf.now(),
+            opening(torn),
+            &watched,
+            &|_| {},
+        );
+        let import = run.await.unwrap();
+
+        assert_eq!(import.status, ImportStatus::Failed, "{size} {len}");
+        assert!(import.error.unwrap().contains("ends early"));
+        assert!(shelf.queued.load(Ordering::SeqCst) > 1, "it was queued");
+        let expected: BTreeMap<u64, u32> = (0..count)
+            .filter(|index| *index != 3)
+            .map(|index| (index, 1))
+            .collect();
+        assert_eq!(*shelf.written.lock().unwrap(), expected, "{size} {len}");
+        if !before.is_empty() {
+            assert_eq!(import.counts.total_messages, count + 1);
+            let cut = import.errors.last().unwrap();
+            assert_eq!((cut.phase, cut.index), ("normalize", count));
+            assert!(cut.message.contains("breaks off"), "{}", cut.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_import_that_was_given_up_and_left_is_queued_by_the_next_without_its_file() {
+    let shelf = Shelf::new(7);
+    let given_up = shelf.fail_import(Tenant::DEFAULT, Uuid::from_u128(7), "why".to_owned());
+    given_up.await.unwrap();
+    let open: Open = Arc::new(|| Err(io::Error::other("no such disk")));
+    let watched = Watched::default();
+    let run = run(
+        &shelf,
+        Tenant::DEFAULT,
+        shelf.now(),
+        open,
+        &watched,
+        &|_| {},
+    );
+    let import = run.await.unwrap();
+    assert_eq!(
+        (import.status, import.error.as_deref()),
+        (ImportStatus::Failed, Some("why"))
+    );
 }

@@ -33,6 +33,10 @@ fn the_last_entries_come_newest_first(store: Store) {
     );
     let rows = posted(&node, "/db/read/last", &json!({}));
     assert_eq!(titles(&rows), ["now", "old", "older"]);
+    let rows = posted(&node, "/db/read/last", &json!({"q": "OLD", "limit": 5}));
+    assert_eq!(titles(&rows), ["old"]);
+    let rows = posted(&node, "/db/read/last", &json!({"q": "", "limit": 1}));
+    assert_eq!(titles(&rows), ["now"]);
     for name in [
         "entry_id",
         "id",

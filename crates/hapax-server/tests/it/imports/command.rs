@@ -121,12 +121,13 @@ fn what_cannot_be_imported_is_said_by_the_command() {
     let data = house.data();
     let file = house.put("a.mbox", "");
     let none = house.root.path().join("none");
-    let run = |file: &str, more: &[&str]| {
+    let run_for = |code: i32, file: &str, more: &[&str]| {
         let words = ["import", "mbox", file, "--data", path(&data)];
-        refused(&[&words[..], more].concat(), 2)
+        refused(&[&words[..], more].concat(), code)
     };
-    assert!(run(path(&none), &[]).contains("reading the mailbox"));
-    assert!(run(path(house.root.path()), &[]).contains("not a plain file"));
+    assert!(run_for(1, path(&none), &[]).contains("reading the mailbox"));
+    assert!(run_for(1, path(house.root.path()), &[]).contains("not a plain file"));
+    let run = |file: &str, more: &[&str]| run_for(2, file, more);
     assert!(
         run(path(&file), &["--batch-size", "7"]).contains("--batch-size must be from 500 to 2000")
     );
@@ -139,4 +140,60 @@ fn what_cannot_be_imported_is_said_by_the_command() {
     let letter = house.put("letter.txt", "Dear Ada,\n");
     let said = refused(&["import", "mbox", path(&letter), "--data", path(&data)], 1);
     assert!(said.contains("not a mailbox"), "{said}");
+}
+
+#[test]
+fn a_failed_import_ends_with_its_reason() {
+    let house = House::new(Store::Sqlite);
+    let mut torn = gzip(mailbox(Form::Mboxrd, &varied(400)).as_bytes());
+    torn.truncate(torn.len() / 2);
+    let file = house.put("torn.mbox.gz", torn);
+    let data = house.data();
+    let output = crate::fixture::run(&["import", "mbox", path(&file), "--data", path(&data)]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!said.contains("queued for enrichment"), "{said}");
+    assert!(said.contains("breaks off in this message"), "{said}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("failed: the compressed file"), "{said}");
+}
+
+#[test]
+fn a_policy_that_cannot_be_used_is_said_before_anything_is_read() {
+    let house = House::new(Store::Sqlite);
+    let file = house.put("a.mbox", mailbox(Form::Mboxrd, &varied(20)));
+    let data = house.data();
+    let words = [
+        "import",
+        "mbox",
+        path(&file),
+        "--thread-policy",
+        "email_thread_refs_v1",
+        "--data",
+        path(&data),
+    ];
+    let said = refused(&words, 1);
+    assert!(said.contains("unknown_policy"), "{said}");
+    let run = "hapax policies set email_thread_refs_v1";
+    assert!(said.contains(&format!("run `{run}`")), "{said}");
+    let set = |more: &[&str]| {
+        let words = ["policies", "set", "email_thread_refs_v1"];
+        assert_eq!(house.command(&[&words[..], more].concat()).0, Some(0));
+    };
+    set(&["--enabled", "false"]);
+    let said = refused(&words, 1);
+    assert!(said.contains("policy_disabled"), "{said}");
+    assert!(
+        said.contains(&format!("run `{run} --enabled true`")),
+        "{said}"
+    );
+    let listed = house.owner("GET", "/v1/imports", "").json();
+    assert_eq!(listed["items"], json!([]));
+    set(&["--enabled", "true"]);
+    let (code, ended) = house.command(&words[..5]);
+    assert_eq!(
+        (code, &ended["total_messages"], &ended["insert_errors"]),
+        (Some(0), &json!(20), &json!(0))
+    );
 }

@@ -1,5 +1,7 @@
 //! What an import answers: each message once, in the counter it belongs to.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::mailbox::{Form, Mail, gzip, mailbox, varied};
@@ -16,6 +18,7 @@ on_both_stores!(
     candidates_are_queued_in_batches_of_the_size_asked_for,
     an_empty_file_is_an_import_of_nothing,
     a_file_that_is_no_mailbox_fails_and_says_so,
+    what_a_torn_file_brought_is_queued_and_the_whole_one_brings_the_rest,
     entries_go_where_the_test_mode_pointed_when_it_began,
     imports_are_listed_newest_first,
     a_chunk_of_one_message_counts_the_same,
@@ -51,6 +54,9 @@ fn an_import_answers_what_became_of_each_message(store: Store) {
         errors[0]["message"].as_str().unwrap().contains("no_text"),
         "{errors:?}"
     );
+    let why = errors[1]["message"].as_str().unwrap();
+    assert!(why.contains("known again by: the subject"), "{why}");
+    assert!(!why.contains("normalise route"), "{why}");
     assert_eq!(import["status"], "completed");
     assert_eq!(import["schema"], "pkm");
     assert_eq!(import["mbox_path"], "a.mbox");
@@ -212,6 +218,63 @@ fn a_file_that_is_no_mailbox_fails_and_says_so(store: Store) {
         assert_eq!(import["status"], "failed", "{import}");
         assert!(import["error"].as_str().unwrap().contains(says), "{import}");
     }
+}
+
+/// The entries in the batches of an import.
+fn items(house: &House, import: &Value) -> Vec<i64> {
+    let mut entries = Vec::new();
+    for batch in import["tier1_batches"].as_array().unwrap() {
+        let id = batch["batch_id"].as_str().unwrap();
+        let path = format!("/status/t1/batch/{id}?include_items=true");
+        let shown = house.owner("GET", &path, "").json();
+        let items = shown["items"].as_array().unwrap().iter();
+        entries.extend(items.map(|item| item["entry_id"].as_i64().unwrap()));
+    }
+    entries
+}
+
+fn what_a_torn_file_brought_is_queued_and_the_whole_one_brings_the_rest(store: Store) {
+    let house = House::new(store);
+    let mails: Vec<Mail> = (0..700).map(Mail::news).collect();
+    let whole = gzip(mailbox(Form::Mboxrd, &mails).as_bytes());
+    house.put("a.mbox.gz", &whole[..whole.len() / 2]);
+
+    let torn = house.import("a.mbox.gz");
+
+    assert_eq!(torn["status"], "failed", "{torn}");
+    let [total, inserted, _, _, faults, _, queued] = counted(&torn);
+    assert!(inserted > 100, "{torn}");
+    assert_eq!((total, faults), (inserted + 1, 1), "{torn}");
+    assert_eq!(queued, inserted, "{torn}");
+    let cut = &torn["errors"][0];
+    assert_eq!(
+        (&cut["phase"], cut["index"].as_u64()),
+        (&json!("normalize"), Some(inserted))
+    );
+
+    house.put("a.mbox.gz", &whole);
+    let mended = house.import("a.mbox.gz");
+    assert_eq!(mended["status"], "completed");
+    let rest = 700 - inserted;
+    assert_eq!(
+        counted(&mended),
+        [700, rest, 0, inserted, 0, 0, rest],
+        "{mended}"
+    );
+    let texts = house.entries();
+    assert_eq!(texts.len(), 700);
+    let is_whole = |entry: &Value| {
+        let text = entry["capture_text"].as_str().unwrap();
+        text.contains("words and more words of issue") && text.ends_with('.')
+    };
+    assert!(texts.iter().all(is_whole));
+    let items: BTreeSet<i64> = [&torn, &mended]
+        .into_iter()
+        .flat_map(|import| items(&house, import))
+        .collect();
+    assert_eq!(items.len(), 700, "every entry is an item of a batch");
+    let again = house.import("a.mbox.gz");
+    assert_eq!(counted(&again), [700, 0, 0, 700, 0, 0, 0], "{again}");
 }
 
 fn entries_go_where_the_test_mode_pointed_when_it_began(store: Store) {

@@ -16,6 +16,7 @@ on_both_stores!(
     a_file_that_changed_since_is_not_gone_on_with,
     a_file_that_is_gone_leaves_the_import_running,
     another_tenant_has_imports_of_its_own,
+    another_tenants_import_goes_on_after_a_kill,
 );
 
 fn who_does_not_wait_gets_the_id_and_sees_it_go_on(store: Store) {
@@ -226,10 +227,30 @@ fn another_tenant_has_imports_of_its_own(store: Store) {
         .unwrap()
         .to_owned();
     let mine = house.import("a.mbox");
-    let body = json!({"mbox_path": "a.mbox"}).to_string();
-    let answer = house.bearing(&token, "POST", "/import/email/mbox", &body);
-    let theirs = answer.json();
+    let ask = |path: &str| {
+        let body = json!({ "mbox_path": path }).to_string();
+        house.bearing(&token, "POST", "/import/email/mbox", &body)
+    };
+    let gone = ask("a.mbox");
+    assert_eq!(gone.refusal(), (404, "not_found".to_owned()));
+    assert!(gone.text().contains("no folder"), "{}", gone.text());
+    let folder = house.root.path().join(other);
+    std::fs::create_dir(&folder).unwrap();
+    let gone = ask("a.mbox");
+    assert_eq!(gone.refusal(), (404, "not_found".to_owned()));
+    let absolute = house.root.path().join("a.mbox");
+    std::os::unix::fs::symlink(&absolute, folder.join("link")).unwrap();
+    for path in ["../a.mbox", absolute.to_str().unwrap(), "link"] {
+        let refused = ask(path);
+        assert_eq!(refused.refusal(), (403, "forbidden".to_owned()), "{path}");
+    }
+    house.put(
+        &format!("{other}/a.mbox"),
+        mailbox(Form::Mboxrd, &varied(40)),
+    );
+    let theirs = ask("a.mbox").json();
     assert_eq!(counted(&theirs), counted(&mine), "{theirs}");
+    assert_eq!(theirs["mbox_path"], "a.mbox");
     let path = format!("/import/{}", mine["import_id"].as_str().unwrap());
     assert_eq!(
         house.bearing(&token, "GET", &path, "").refusal(),
@@ -237,4 +258,34 @@ fn another_tenant_has_imports_of_its_own(store: Store) {
     );
     let listed = house.bearing(&token, "GET", "/v1/imports", "").json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+}
+
+fn another_tenants_import_goes_on_after_a_kill(store: Store) {
+    let house = House::new(store);
+    let other = "11111111-1111-1111-1111-111111111111";
+    std::fs::create_dir(house.root.path().join(other)).unwrap();
+    let name = format!("{other}/a.mbox");
+    house.put(&name, mailbox(Form::Mboxrd, &varied(1500)));
+    let words = ["token", "create", "--tenant", other, "--role", "writer"];
+    let token = house.command(&words).1["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let asked = json!({"mbox_path": "a.mbox", "insert_chunk_size": 2, "async": true});
+    let begun = house.bearing(&token, "POST", "/import/email/mbox", &asked.to_string());
+    let path = format!("/import/{}", begun.json()["import_id"].as_str().unwrap());
+    let until = |house: &House, is_so: &dyn Fn(&Value) -> bool| loop {
+        let now = house.bearing(&token, "GET", &path, "").json();
+        if is_so(&now) {
+            return now;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    until(&house, &|now| now["total_messages"].as_u64().unwrap() > 10);
+    let house = house.killed_and_restarted();
+    let ended = until(&house, &|now| now["status"] != "running");
+    assert_eq!(
+        (&ended["status"], &ended["total_messages"]),
+        (&json!("completed"), &json!(1500))
+    );
 }

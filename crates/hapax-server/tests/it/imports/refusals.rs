@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::House;
 use super::mailbox::{Form, Mail, mailbox};
-use crate::both::Store;
+use crate::both::{Store, on_both_stores};
 
 #[test]
 fn every_member_out_of_its_limits_is_named() {
@@ -92,6 +92,58 @@ fn a_viewer_reads_and_does_not_import() {
         401
     );
     assert_eq!(house.send("GET", &path, &[], b"").status, 401);
+}
+
+#[test]
+fn a_writer_imports() {
+    let house = House::new(Store::Sqlite);
+    house.put("a.mbox", mailbox(Form::Mboxrd, &[Mail::news(1)]));
+    let (_, writer) = house.mint("default", "writer");
+    let body = r#"{"mbox_path":"a.mbox"}"#;
+    let answer = house.bearing(&writer, "POST", "/import/email/mbox", body);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["inserted"], 1);
+}
+
+on_both_stores!(a_thread_policy_that_cannot_be_used_is_refused_at_the_start);
+
+fn a_thread_policy_that_cannot_be_used_is_refused_at_the_start(store: Store) {
+    let house = House::new(store);
+    house.put("a.mbox", mailbox(Form::Mboxrd, &[Mail::reply("tea", 1)]));
+    let body = json!({"mbox_path": "a.mbox", "thread_policy": "email_thread_refs_v1"});
+    let path = "/v1/policies/email_thread_refs_v1";
+    let mode = |is_on: bool| {
+        let body = json!({ "is_test_mode": is_on }).to_string();
+        assert_eq!(house.owner("POST", "/db/test-mode/set", &body).status, 200);
+    };
+    let set = |schema: &str, enabled: bool| {
+        let path = format!("{path}?schema={schema}");
+        let answer = house.owner("PUT", &path, &json!({ "enabled": enabled }).to_string());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+
+    let answer = house.ask(&body);
+    assert_eq!(answer.refusal(), (400, "unknown_policy".to_owned()));
+    assert!(answer.text().contains("hapax policies set"));
+    set("pkm", false);
+    assert_eq!(
+        house.ask(&body).refusal(),
+        (400, "policy_disabled".to_owned())
+    );
+    set("pkm", true);
+    mode(true);
+    assert_eq!(
+        house.ask(&body).refusal(),
+        (400, "unknown_policy".to_owned())
+    );
+    mode(false);
+    let listed = house.owner("GET", "/v1/imports", "").json();
+    assert_eq!(listed["items"], json!([]));
+    let done = house.done(&body);
+    assert_eq!(
+        (&done["inserted"], &done["schema"]),
+        (&json!(1), &json!("pkm"))
+    );
 }
 
 #[test]

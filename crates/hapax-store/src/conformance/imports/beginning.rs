@@ -145,41 +145,70 @@ pub async fn a_path_of_any_length_and_letters_is_one(subject: &ImportSubject) {
     }
 }
 
-/// An import that is given up stays as it is, with its reason.
+/// An import that is given up reads no more. It fails when there is nothing to queue, and stays as it is, with its reason.
 pub async fn a_failed_import_says_why_and_refuses_everything(subject: &ImportSubject) {
-    let store = &subject.imports;
     let begun = subject.begin(new(1, "a.mbox")).await;
     subject.advance(Duration::from_secs(5));
-    let why = || "the file changed".to_owned();
 
-    let failed = store.fail_import(Tenant::DEFAULT, begun.id, why()).await;
+    let given_up = subject.give_up(begun.id, "the file changed").await;
 
-    let failed = failed.expect("the store answers").expect("it ran");
-    assert_eq!(failed.status, ImportStatus::Failed);
-    assert_eq!(failed.error, Some(why()));
-    assert!(failed.updated_at > begun.updated_at);
+    assert_eq!(
+        (given_up.status, given_up.step),
+        (ImportStatus::Running, Step::Queueing)
+    );
+    assert_eq!(given_up.error.as_deref(), Some("the file changed"));
+    assert!(given_up.updated_at > begun.updated_at);
     let asked = chunk(&begun.cursor, vec![newsletter("<1>")]);
+    assert_eq!(subject.write(begun.id, asked.0.clone()).await, None);
+    assert_eq!(subject.fail(begun.id, "other").await, None);
+    assert_eq!(subject.stored(begun.id).await, given_up);
+
+    let failed = subject.queue_all(Tenant::DEFAULT, begun.id).await;
+
+    assert_eq!(failed.status, ImportStatus::Failed);
+    assert_eq!(failed.error.as_deref(), Some("the file changed"));
     assert_eq!(subject.write(begun.id, asked.0).await, None);
-    let queued = store.queue_candidates(Tenant::DEFAULT, begun.id, Uuid::from_u128(9));
+    let queued = subject
+        .imports
+        .queue_candidates(Tenant::DEFAULT, begun.id, Uuid::from_u128(9));
     assert_eq!(queued.await.expect("the store answers"), None);
-    let again = store.fail_import(Tenant::DEFAULT, begun.id, "other".to_owned());
-    assert_eq!(again.await.expect("the store answers"), None);
+    assert_eq!(subject.fail(begun.id, "other").await, None);
     assert_eq!(subject.stored(begun.id).await, failed);
     assert_eq!(subject.entries(Schema::Pkm).await, []);
+}
+
+/// While what it brought is being queued, an import that was given up is the one of its path.
+pub async fn a_path_that_was_given_up_answers_that_import_until_it_has_failed(
+    subject: &ImportSubject,
+) {
+    let begun = subject.begin(new(1, "a.mbox")).await;
+    let asked = chunk(&begun.cursor, vec![newsletter("<1>")]);
+    subject
+        .write(begun.id, asked.0)
+        .await
+        .expect("it is written");
+    let given_up = subject.give_up(begun.id, "no disk").await;
+
+    assert_eq!(subject.begin(new(2, "a.mbox")).await, given_up);
+    subject.queue_all(Tenant::DEFAULT, begun.id).await;
+
+    let next = subject.begin(new(3, "a.mbox")).await;
+    assert_eq!(next.id, Uuid::from_u128(3));
+    assert_eq!(next.error, None);
 }
 
 /// What failed or is completed does not stand in the way of a new import.
 pub async fn a_path_can_be_imported_again_after_it_failed(subject: &ImportSubject) {
     let begun = subject.begin(new(1, "a.mbox")).await;
-    let failed = subject
-        .imports
-        .fail_import(Tenant::DEFAULT, begun.id, "no disk".to_owned());
-    failed.await.expect("the store answers").expect("it ran");
+    subject.give_up(begun.id, "no disk").await;
+    let failed = subject.queue_all(Tenant::DEFAULT, begun.id).await;
+    assert_eq!(failed.status, ImportStatus::Failed);
 
     let second = subject.run(2, "a.mbox", Vec::new()).await;
     let third = subject.begin(new(3, "a.mbox")).await;
 
     assert_eq!(second.id, Uuid::from_u128(2));
+    assert_eq!(second.status, ImportStatus::Completed);
     assert_eq!(third.id, Uuid::from_u128(3));
     assert_eq!(third.cursor, Cursor::default());
 }

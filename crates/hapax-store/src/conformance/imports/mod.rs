@@ -31,6 +31,7 @@ macro_rules! import_conformance {
                 of_many_that_begin_one_path_at_once_one_begins,
                 a_path_of_any_length_and_letters_is_one,
                 a_failed_import_says_why_and_refuses_everything,
+                a_path_that_was_given_up_answers_that_import_until_it_has_failed,
                 a_path_can_be_imported_again_after_it_failed,
                 what_nobody_began_is_not_there,
             );
@@ -67,6 +68,8 @@ macro_rules! import_conformance {
                 what_is_queued_is_the_text_as_it_is_then,
                 of_many_who_queue_at_once_each_row_is_queued_once,
                 two_imports_with_one_row_queue_it_once,
+                an_import_that_was_given_up_queues_what_it_wrote,
+                an_import_can_be_given_up_while_it_queues,
                 a_completed_import_queues_nothing,
             );
             $crate::conformance_cases!($open, imports::listing:

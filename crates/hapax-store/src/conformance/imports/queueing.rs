@@ -308,6 +308,51 @@ pub async fn two_imports_with_one_row_queue_it_once(subject: &ImportSubject) {
     assert_eq!(first.status, ImportStatus::Completed);
 }
 
+/// What an import wrote before it was given up is queued as if it had gone on; the rerun, which skips it, queues the rest.
+pub async fn an_import_that_was_given_up_queues_what_it_wrote(subject: &ImportSubject) {
+    let begun = subject.begin(new(1, "a.mbox")).await;
+    let asked = chunk(&begun.cursor, letters(3));
+    subject
+        .write(begun.id, asked.0)
+        .await
+        .expect("it is written");
+    subject.give_up(begun.id, "it ends early").await;
+
+    let first = queue(subject, begun.id, 11).await.expect("it runs");
+    assert_eq!(
+        (first.status, first.error.as_deref()),
+        (ImportStatus::Running, Some("it ends early"))
+    );
+    let failed = subject.queue_all(Tenant::DEFAULT, begun.id).await;
+
+    assert_eq!(failed.status, ImportStatus::Failed);
+    assert_eq!(failed.error.as_deref(), Some("it ends early"));
+    assert_eq!(requests(&failed), [2, 1]);
+    let counts = failed.counts;
+    assert_eq!(
+        (counts.tier1_candidates, counts.tier1_enqueued_items),
+        (3, 3)
+    );
+    let rerun = subject.run(2, "a.mbox", letters(5)).await;
+    assert_eq!(rerun.status, ImportStatus::Completed);
+    assert_eq!(
+        (rerun.counts.skipped, rerun.counts.tier1_enqueued_items),
+        (3, 2)
+    );
+}
+
+/// A reason that comes when the whole file is read fails the import as well.
+pub async fn an_import_can_be_given_up_while_it_queues(subject: &ImportSubject) {
+    let read = subject.read(1, "a.mbox", letters(3)).await;
+    queue(subject, read.id, 11).await.expect("it runs");
+    subject.give_up(read.id, "no disk").await;
+
+    let failed = subject.queue_all(Tenant::DEFAULT, read.id).await;
+
+    assert_eq!(failed.status, ImportStatus::Failed);
+    assert_eq!(requests(&failed), [2, 1]);
+}
+
 /// What is done is done.
 pub async fn a_completed_import_queues_nothing(subject: &ImportSubject) {
     let done = subject.run(1, "a.mbox", letters(1)).await;

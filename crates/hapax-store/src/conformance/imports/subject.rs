@@ -107,7 +107,25 @@ impl ImportSubject {
         self.queue_all(Tenant::DEFAULT, import.id).await
     }
 
-    /// Queues until the import is completed.
+    /// Gives an import up that was not given up before.
+    pub(super) async fn give_up(&self, id: Uuid, why: &str) -> Import {
+        let given_up = self.fail(id, why).await.expect("it ran");
+        assert_eq!(
+            given_up,
+            self.stored(id).await,
+            "the answer is what is stored"
+        );
+        given_up
+    }
+
+    pub(super) async fn fail(&self, id: Uuid, why: &str) -> Option<Import> {
+        let failed = self
+            .imports
+            .fail_import(Tenant::DEFAULT, id, why.to_owned());
+        failed.await.expect("the store answers")
+    }
+
+    /// Queues until the import has ended.
     pub(super) async fn queue_all(&self, tenant: Tenant, id: Uuid) -> Import {
         for _ in 0..20 {
             let queued = self
@@ -115,11 +133,11 @@ impl ImportSubject {
                 .queue_candidates(tenant, id, Uuid::new_v4())
                 .await;
             let import = queued.expect("the store answers").expect("it runs");
-            if import.status == ImportStatus::Completed {
+            if import.status != ImportStatus::Running {
                 return import;
             }
         }
-        panic!("the import is never completed");
+        panic!("the import never ends");
     }
 
     /// All entries of a schema.

@@ -149,14 +149,11 @@ impl PgLedger {
             let Some(mut import) = locked(link, tenant, id).await? else {
                 return none(link).await;
             };
-            if import.status != ImportStatus::Running {
-                return none(link).await;
-            }
             let target = Target::Pinned(import.schema);
             let at = self.go_on_at(link, tenant, target, &Vec::new()).await?;
-            import.status = ImportStatus::Failed;
-            import.error = Some(error.clone());
-            import.updated_at = at.now.max(import.updated_at);
+            if !import::give_up(&mut import, &error, at.now) {
+                return none(link).await;
+            }
             let written = Stored::of(tenant, &import);
             link.finish(vec![written.order()], true).await?;
             Ok(Some(import))

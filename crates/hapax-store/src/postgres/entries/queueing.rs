@@ -12,6 +12,7 @@ use super::super::jobs::link::{Failure, Link, Order};
 use super::imports::{Stored, locked, none, signed};
 use super::statements::Statements;
 use super::writes::lock_key;
+use crate::import::end;
 
 /// How many candidates are looked at for each that a batch may hold: many may need no enrichment.
 const LOOKED_AT: u32 = 4;
@@ -58,7 +59,7 @@ impl PgLedger {
                 import.counts.tier1_enqueued_items += request_count;
             }
             if picked.is_all {
-                import.status = ImportStatus::Completed;
+                end(&mut import);
             }
             import.updated_at = at.now.max(import.updated_at);
             let (statements, now) = (Statements::of(import.schema), moment(at.now.as_ms()));

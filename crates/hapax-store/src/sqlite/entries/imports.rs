@@ -18,8 +18,8 @@ use super::statements::Statements;
 use super::{WROTE, policies, writes};
 use crate::entry::{at_most, page};
 use crate::import::{
-    Head, candidates, counts_list, counts_of, errors_json, errors_of, path_hash, schema_of,
-    status_of, step_of,
+    Head, candidates, counts_list, counts_of, end, errors_json, errors_of, give_up, path_hash,
+    schema_of, status_of, step_of,
 };
 
 pub(super) const FIND: &str = include_str!("../../../sql/sqlite/import_find.sql");
@@ -105,14 +105,12 @@ impl Imports for SqliteLedger {
     fn fail_import(&self, tenant: Tenant, id: Uuid, error: String) -> Answer<'_, Option<Import>> {
         let clock = self.clock.clone();
         Box::pin(self.write(1, error.len(), move |connection| {
-            let found = find(connection, tenant, id)?;
-            let running = found.filter(|import| import.status == ImportStatus::Running);
-            let Some(mut import) = running else {
+            let Some(mut import) = find(connection, tenant, id)? else {
                 return Ok((None, NOTHING));
             };
-            import.status = ImportStatus::Failed;
-            import.error = Some(error.clone());
-            import.updated_at = clock.now().max(import.updated_at);
+            if !give_up(&mut import, &error, clock.now()) {
+                return Ok((None, NOTHING));
+            }
             store(connection, tenant, &import)?;
             Ok((Some(import), WROTE))
         }))
@@ -191,7 +189,7 @@ fn write_chunk(
     Ok(Some(import))
 }
 
-/// Queues at most a batch of candidates; without any left the import is completed.
+/// Queues at most a batch of candidates; without any left the import ends.
 fn queue(
     connection: &Connection,
     tenant: Tenant,
@@ -243,7 +241,7 @@ fn queue(
     }
     import.counts.tier1_enqueued_items += queued as u64;
     if waiting(connection, tenant, &import, 1)?.is_empty() {
-        import.status = ImportStatus::Completed;
+        end(&mut import);
     }
     import.updated_at = now.max(import.updated_at);
     store(connection, tenant, &import)?;

@@ -1,0 +1,225 @@
+//! Texts are put into a batch. It is kept here first and sent later, so it is taken whether or not the provider is there.
+
+use std::collections::HashSet;
+
+use axum::extract::State;
+use axum::{Extension, Json as Answer};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use hapax_core::Tenant;
+use hapax_core::entry::{ItemText, NewBatch, NewItem, Row, Schema, Target};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::not_configured;
+use crate::api::App;
+use crate::body::Batch;
+use crate::enrich::schedule::FORCE;
+use crate::import::asked;
+use crate::problem::{self, Refusal};
+
+/// How many entries are read at a time.
+const AT_A_TIME: usize = 16;
+/// The largest metadata, as JSON.
+const METADATA_BYTES_MAX: usize = 16 << 10;
+
+/// Texts to be enriched.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct BatchBody {
+    items: Vec<Value>,
+    completion_window: Option<String>,
+    metadata: Option<Map<String, Value>>,
+    force: Option<bool>,
+}
+
+/// One of them: an entry's text, or one that comes along.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemBody {
+    entry_id: Option<i64>,
+    title: Option<String>,
+    author: Option<String>,
+    content_type: Option<String>,
+    clean_text: Option<String>,
+}
+
+type Faults = Vec<(String, String)>;
+
+/// Keeps a batch. Where it goes is decided once, for all of its items.
+pub(in crate::api) async fn add(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Batch(body): Batch<BatchBody>,
+) -> Result<Answer<Value>, Refusal> {
+    let most = NewBatch::ITEMS_MAX;
+    if body.items.len() > most {
+        let message = format!("a batch has at most {most} items; send several");
+        let problem = problem::too_large(message)
+            .with_detail("items_max", most)
+            .with_detail("items", body.items.len());
+        return Err(problem.into());
+    }
+    let mut faults = Faults::new();
+    if body.items.is_empty() {
+        faults.push(("/items".to_owned(), "is empty".to_owned()));
+    }
+    let window = body.completion_window;
+    let window = window.unwrap_or_else(|| asked::WINDOW.to_owned());
+    if !asked::is_window(&window) {
+        let why = "is not a number of hours or days such as 24h";
+        faults.push(("/completion_window".to_owned(), why.to_owned()));
+    }
+    let metadata = metadata(body.metadata, body.force, &mut faults);
+    let read: Vec<Option<ItemBody>> = body
+        .items
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| read(index, item, &mut faults))
+        .collect();
+    is_there_twice(&read, &mut faults);
+    if !faults.is_empty() {
+        return Err(problem::schema(&faults).into());
+    }
+    if !app.enrich.is_configured() {
+        return Err(not_configured().into());
+    }
+    let schema = Schema::of_test_mode(app.store.entries.test_mode(tenant).await?);
+    let items = texts(&app, tenant, schema, read).await?;
+    let new = NewBatch {
+        id: Uuid::now_v7(),
+        completion_window: window,
+        metadata,
+        items,
+    };
+    let target = Target::Pinned(schema);
+    let batch = app.store.batches.add_batch(tenant, target, new).await?;
+    app.enrich.nudge();
+    Ok(Answer(json!({
+        "batch_id": batch.id,
+        "status": batch.state.status.as_str(),
+        "schema": batch.schema.as_str(),
+        "request_count": batch.request_count,
+    })))
+}
+
+fn metadata(
+    given: Option<Map<String, Value>>,
+    force: Option<bool>,
+    faults: &mut Faults,
+) -> Map<String, Value> {
+    let mut metadata = given.unwrap_or_default();
+    if json!(metadata).to_string().len() > METADATA_BYTES_MAX {
+        let why = format!("has more than {METADATA_BYTES_MAX} bytes");
+        faults.push(("/metadata".to_owned(), why));
+    }
+    if metadata.keys().any(|name| name.starts_with("hapax_")) {
+        let why = "has a name that begins with hapax_, which are ours";
+        faults.push(("/metadata".to_owned(), why.to_owned()));
+    }
+    if force == Some(true) {
+        metadata.insert(FORCE.to_owned(), json!(true));
+    }
+    metadata
+}
+
+fn read(index: usize, item: Value, faults: &mut Faults) -> Option<ItemBody> {
+    let place = |name: &str| format!("/items/{index}{name}");
+    let item: ItemBody = match serde_json::from_value(item) {
+        Ok(item) => item,
+        Err(why) => {
+            faults.push((place(""), why.to_string()));
+            return None;
+        }
+    };
+    let is_blank = |text: &str| text.trim().is_empty();
+    match (&item.clean_text, item.entry_id) {
+        (None, None) => {
+            let why = "is needed where there is no entry_id";
+            faults.push((place("/clean_text"), why.to_owned()));
+        }
+        (Some(text), _) if is_blank(text) => {
+            faults.push((place("/clean_text"), "has no text to enrich".to_owned()));
+        }
+        (Some(_), _) | (None, Some(_)) => {}
+    }
+    Some(item)
+}
+
+fn is_there_twice(items: &[Option<ItemBody>], faults: &mut Faults) {
+    let mut seen = HashSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let entry = item.as_ref().and_then(|item| item.entry_id);
+        if entry.is_some_and(|entry| !seen.insert(entry)) {
+            let why = "is in the batch already".to_owned();
+            faults.push((format!("/items/{index}/entry_id"), why));
+        }
+    }
+}
+
+/// The items with their texts. An entry's text is the entry's own.
+async fn texts(
+    app: &App,
+    tenant: Tenant,
+    schema: Schema,
+    items: Vec<Option<ItemBody>>,
+) -> Result<Vec<NewItem>, Refusal> {
+    let target = Target::Pinned(schema);
+    let one = |item: ItemBody| async move {
+        let row = match item.entry_id {
+            Some(entry_id) => app.store.entries.entry(tenant, target, entry_id).await?,
+            None => None,
+        };
+        Ok::<_, Refusal>((item, row))
+    };
+    let found = stream::iter(items.into_iter().flatten().map(one)).buffered(AT_A_TIME);
+    let found: Vec<(ItemBody, Option<Row>)> = found.try_collect().await?;
+    let (mut made, mut faults) = (Vec::with_capacity(found.len()), Faults::new());
+    for (index, (item, row)) in found.into_iter().enumerate() {
+        match text(item, row) {
+            Ok(item) => made.push(item),
+            Err((name, why)) => faults.push((format!("/items/{index}/{name}"), why.to_owned())),
+        }
+    }
+    if faults.is_empty() {
+        Ok(made)
+    } else {
+        Err(problem::schema(&faults).into())
+    }
+}
+
+fn text(item: ItemBody, row: Option<Row>) -> Result<NewItem, (&'static str, &'static str)> {
+    let given = ItemText {
+        title: item.title,
+        author: item.author,
+        content_type: item.content_type,
+        clean_text: item.clean_text.unwrap_or_default(),
+    };
+    let Some(entry_id) = item.entry_id else {
+        return Ok(NewItem {
+            entry_id: None,
+            text: given,
+        });
+    };
+    let Some(row) = row else {
+        return Err(("entry_id", "names no entry of the active schema"));
+    };
+    let text = ItemText::of(&row.fields);
+    if text.fingerprint().is_none() {
+        return Err(("entry_id", "names an entry that has no text to enrich"));
+    }
+    let differs =
+        |given: &Option<String>, there: &Option<String>| given.is_some() && given != there;
+    let is_other = (!given.clean_text.is_empty() && given.clean_text != text.clean_text)
+        || differs(&given.title, &text.title)
+        || differs(&given.author, &text.author)
+        || differs(&given.content_type, &text.content_type);
+    if is_other {
+        let why = "the text is not that of the entry; leave it out, or change the entry first";
+        return Err(("entry_id", why));
+    }
+    Ok(NewItem {
+        entry_id: Some(entry_id),
+        text,
+    })
+}

@@ -293,15 +293,12 @@ fn next_line(lines: &[&str], at: usize) -> usize {
     at + blanks
 }
 
-/// Whether lines hold a quotation: two quoted lines in a row, or, if one is enough, one with a single `>`, a space and
-/// words. Newsletters draw arrows with `>`, and break a link in brackets before its `>`.
+/// Whether lines hold a quotation: two quoted lines in a row, or, if one is enough, one with words. Newsletters draw arrows with `>`, and break a link in brackets before its `>`.
 fn has_quotation(lines: &[&str], is_one_enough: bool) -> bool {
     let mut before = "";
     lines.iter().any(|line| {
         let ends_link = before.rfind('<') > before.rfind('>');
-        let is_alone = line
-            .strip_prefix("> ")
-            .is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+        let is_alone = is_quote(line) && line.contains(char::is_alphanumeric);
         let in_row = is_quote(line)
             && is_quote(before)
             && !(bare(line).is_empty() && bare(before).is_empty());

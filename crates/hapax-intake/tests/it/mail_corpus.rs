@@ -91,28 +91,6 @@ impl Tally {
             "clean text {}0 % of the whole",
             10 * clean.len() / capture.len().max(1)
         ));
-        if let Some(path) = std::env::var_os("X_DUMP") {
-            // TEMP
-            use std::io::Write; // TEMP
-            let mut f = File::options()
-                .append(true)
-                .create(true)
-                .open(path)
-                .unwrap(); // TEMP
-            writeln!(
-                f,
-                "{}",
-                serde_json::json!([
-                    kind,
-                    metadata["classification"]["rule"],
-                    entry.text(Column::Title),
-                    capture,
-                    clean,
-                    entry.get(Column::IdempotencyKeyPrimary)
-                ])
-            )
-            .unwrap(); // TEMP
-        } // TEMP
         let lost = tidy(capture).chars().count() - clean.chars().count();
         if kind == "newsletter" && lost > LOST_CHARS_MANY {
             println!("    loses {lost}: {:?}", entry.text(Column::Title));

@@ -14,7 +14,7 @@ pub const LONGEST: Duration = Duration::from_secs(3600);
 pub const LONGEST_OF_INTENT: Duration = Duration::from_secs(30);
 
 /// The longest rest of enrichment: its provider may be back any moment, and work waits for it.
-pub const LONGEST_OF_ENRICH: Duration = Duration::from_secs(300);
+pub const LONGEST_OF_ENRICH: Duration = Duration::from_secs(30);
 
 /// The longest rest of a job of this kind.
 #[must_use]

@@ -150,8 +150,13 @@ fn outcome(line: &Value) -> Outcome {
     if !line["error"].is_null() {
         return fault(line, None);
     }
+    // Some leave the status of a line out where it went well.
+    let went_well = match status {
+        Some(status) => (200..300).contains(&status),
+        None => response["body"]["choices"].is_array(),
+    };
     match status {
-        Some(200..=299) => ChatAnswer::read(&response["body"]).map_or_else(
+        _ if went_well => ChatAnswer::read(&response["body"]).map_or_else(
             |why| {
                 Outcome::Failed(LineFault {
                     status,

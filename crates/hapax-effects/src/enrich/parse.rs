@@ -411,7 +411,13 @@ fn gist(object: &Map<String, Value>) -> Result<String, Refused> {
 fn flags(object: &Map<String, Value>) -> Result<Map<String, Value>, Refused> {
     let flags = match object.get("flags") {
         None | Some(Value::Null) => return Ok(Map::new()),
-        Some(Value::Object(flags)) => flags,
+        Some(Value::Object(flags)) => flags.clone(),
+        // A list of words says that each of them holds.
+        Some(Value::Array(words)) if words.iter().all(Value::is_string) => words
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|word| (word.to_owned(), Value::Bool(true)))
+            .collect(),
         Some(other) => return Err(wrong("flags", "an object", other)),
     };
     if Value::Object(flags.clone()).to_string().len() > FLAGS_BYTES_MAX {
@@ -427,7 +433,7 @@ fn flags(object: &Map<String, Value>) -> Result<Map<String, Value>, Refused> {
         let detail = "the flags hold a NUL, which no column takes";
         return Err((Reason::WrongType, detail.to_owned()));
     }
-    Ok(flags.clone())
+    Ok(flags)
 }
 
 fn holds_nul(value: &Value) -> bool {

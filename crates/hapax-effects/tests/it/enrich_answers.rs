@@ -105,6 +105,8 @@ fn a_missing_empty_or_repeated_second_topic_is_none() {
     }
     assert!(parsed(&without("flags")).flags.is_empty());
     assert!(parsed(&with("flags", Value::Null)).flags.is_empty());
+    assert!(parsed(&with("flags", json!([]))).flags.is_empty());
+    assert_eq!(parsed(&with("flags", json!(["spam"]))).flags["spam"], true);
 }
 
 #[test]
@@ -212,7 +214,7 @@ fn an_answer_with_one_bad_field_is_refused_for_its_reason_and_kept() {
         (with("keywords", json!({"a": 1})), Reason::WrongType),
         (with("gist", json!(["Tea."])), Reason::WrongType),
         (with("gist", Value::Null), Reason::WrongType),
-        (with("flags", json!([])), Reason::WrongType),
+        (with("flags", json!([1])), Reason::WrongType),
         (with("flags", json!("none")), Reason::WrongType),
         (with("flags", json!({"a": ["x\u{0}"]})), Reason::WrongType),
         (with("topic_primary", json!("tea")), Reason::UnknownTopic),

@@ -344,6 +344,8 @@ async fn an_id_leads_nowhere_but_to_its_file() {
 #[tokio::test]
 async fn the_fake_asks_for_a_key_and_for_the_purpose_of_a_file() {
     let fake = fake().await;
+    // Who makes a client of ours installs what TLS needs.
+    Llm::new(fake.config()).unwrap();
     let http = reqwest::Client::new();
     let url = |path: &str| format!("{}{path}", fake.base_url());
     let bare = http.get(url("/batches")).send().await.unwrap();
@@ -362,6 +364,8 @@ async fn the_fake_asks_for_a_key_and_for_the_purpose_of_a_file() {
 #[tokio::test]
 async fn the_fake_can_be_told_over_http_what_comes_next() {
     let fake = fake().await;
+    // Who makes a client of ours installs what TLS needs.
+    Llm::new(fake.config()).unwrap();
     let http = reqwest::Client::new();
     let base = fake.base_url();
     let base = base.trim_end_matches("/v1");

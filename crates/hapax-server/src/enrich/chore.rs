@@ -211,7 +211,13 @@ impl Chore {
     }
 
     async fn unseen(&self, row: &Row, batch: &Batch, trouble: &Trouble) -> Result<(), Error> {
-        let failures = batch.state.failures + 1;
+        // A refusal is counted from where it was first said: what was an outage before says nothing of the batch.
+        let is_said_again = batch.state.error.as_deref() == Some(trouble.message.as_str());
+        let failures = if trouble.is_transient || is_said_again {
+            batch.state.failures + 1
+        } else {
+            1
+        };
         if trouble.is_over_after(failures) {
             return self.given_up(row, batch, &trouble.message).await;
         }
@@ -255,6 +261,7 @@ async fn asked(llm: &Llm, batch: &Batch) -> Result<enrich::Batch, Trouble> {
         is_transient: false,
         is_unauthorized: false,
         retry_after_ms: None,
+        refusals: 1,
         message: why.to_string(),
     })?;
     llm.batch(&id).await.map_err(|error| Trouble::of(&error))

@@ -199,7 +199,8 @@ impl Desk {
         let plan = self.inner.sync.clone();
         let driving = self.inner.tasks.spawn(async move {
             if let Err(error) = drive(held, &plan, course, &Events::none()).await {
-                tracing::warn!(%error, "an attempt at a request for enrichment ended");
+                let why = Trouble::read(&error.to_string()).logged();
+                tracing::warn!(why, "an attempt at a request for enrichment ended");
             }
         });
         // A task that panicked left its job behind, and whoever looks next finds it.
@@ -287,7 +288,8 @@ impl Desk {
             }
         };
         if let Err(error) = ended {
-            tracing::warn!(job = %id, %error, "an attempt at a batch ended");
+            let why = Trouble::read(&error.to_string()).logged();
+            tracing::warn!(job = %id, why, "an attempt at a batch ended");
         }
         self.nudge();
     }

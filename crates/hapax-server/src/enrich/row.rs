@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// How often a change is tried while others change the same row.
 const TRIES_MAX: usize = 16;
 /// The longest time that nothing is done about a batch after a failure.
-const REST_MAX: Duration = Duration::from_secs(300);
+const REST_MAX: Duration = Duration::from_secs(30);
 /// The longest error that is kept with a batch or an item, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_after_failures_grows_to_five_minutes_and_at_least_to_what_is_asked_for() {
+    fn the_rest_after_failures_grows_to_half_a_minute_and_at_least_to_what_is_asked_for() {
         let minute = Duration::from_secs(60);
         let seconds = |failures| rest(minute, failures, None).as_secs();
-        assert_eq!([1, 2, 3, 7, 40].map(seconds), [5, 10, 20, 300, 300]);
+        assert_eq!([1, 2, 3, 7, 40].map(seconds), [5, 10, 20, 30, 30]);
         assert_eq!(rest(minute, 1, Some(minute)), minute);
     }
 }

@@ -243,10 +243,14 @@ impl From<LlmError> for Unsent {
 async fn send(llm: &Llm, step: &Step, course: &Course) -> Result<Sent, Unsent> {
     let (op, job) = (step.op().as_str(), step.held().job());
     // An earlier attempt may have created it without hearing of it.
-    if job.attempts > 1
-        && let Some(sent) = find(llm, op, job.created_at).await?
-    {
-        return Ok(sent);
+    if job.attempts > 1 {
+        match find(llm, op, job.created_at).await {
+            Ok(Some(sent)) => return Ok(sent),
+            Ok(None) => {}
+            // It has no list: what cannot be found is not there.
+            Err(error) if cannot_list(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let batch = course.waiting().await.map_err(Unsent::Fault)?;
     let lost = |_| Unsent::Fault(Fault::retryable("this process stops"));
@@ -277,6 +281,11 @@ async fn send(llm: &Llm, step: &Step, course: &Course) -> Result<Sent, Unsent> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether the provider has no list of batches.
+fn cannot_list(error: &LlmError) -> bool {
+    matches!(error, LlmError::Refused { status, .. } if [404, 405, 501].contains(status))
 }
 
 fn new_batch(file: FileId, batch: &Batch, op: &str, course: &Course) -> Result<NewBatch, Unsent> {

@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BESIDE: Duration = Duration::from_secs(4);
 /// The longest time after which a batch that cannot be found was never created.
 const DOUBT_MAX: Duration = Duration::from_secs(10);
+/// The shortest: a provider may take a moment to list what it was just asked for.
+const DOUBT_MIN: Duration = Duration::from_secs(2);
 
 /// The provider, as it is called for batches and for somebody who waits.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ impl Settings {
                 ..Rules::default()
             },
             interval,
-            doubt: interval.min(DOUBT_MAX),
+            doubt: interval.clamp(DOUBT_MIN, DOUBT_MAX),
         })
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// How often a provider that says no for good is asked before it is believed: a minute or two.
 const REFUSALS_MAX: u32 = 5;
 /// The same for a key that is refused: hours. It is not the batch that is wrong, and somebody may set it right.
-const KEYS_REFUSED_MAX: u32 = 50;
+const KEYS_REFUSED_MAX: u32 = 500;
 
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub(crate) struct Trouble {
     #[serde(default)]
     pub(crate) is_unauthorized: bool,
     pub(crate) retry_after_ms: Option<u64>,
+    /// How often in a row it was refused, this time included.
+    #[serde(default)]
+    pub(crate) refusals: u32,
     pub(crate) message: String,
 }
 
@@ -37,6 +40,7 @@ impl Trouble {
             is_transient: error.is_transient(),
             is_unauthorized: error.is_unauthorized(),
             retry_after_ms: after.and_then(|ms| u64::try_from(ms).ok()),
+            refusals: u32::from(!error.is_transient()),
             message: error.to_string(),
         }
     }
@@ -50,6 +54,7 @@ impl Trouble {
             is_transient: true,
             is_unauthorized: false,
             retry_after_ms: None,
+            refusals: 0,
             message: error.to_owned(),
         })
     }
@@ -57,6 +62,14 @@ impl Trouble {
     /// The error of an operation.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|_| self.message.clone())
+    }
+
+    /// What a log may hold of it: a provider's own words can repeat the text that it was asked about.
+    pub(super) fn logged(&self) -> String {
+        match self.word.as_str() {
+            "failed" => self.message.clone(),
+            word => format!("{word}, answered as {}", self.status),
+        }
     }
 
     pub(crate) fn retry_after(&self) -> Option<Duration> {
@@ -72,35 +85,53 @@ impl Trouble {
         }
     }
 
-    /// The failed run of a step of a batch's job. A refusal is believed when it has been said often enough.
+    /// The failed run of a step of a batch's job. A refusal is believed when it has been said often enough, one time after
+    /// the other: an outage in between begins anew.
     pub(super) fn fault_of(&self, job: &Job) -> Fault {
-        if self.is_believed(job) {
-            Fault::fatal(self.text())
+        let counted = self.after(job);
+        if counted.is_over_after(counted.refusals) {
+            Fault::fatal(counted.text())
         } else {
-            self.fault()
+            counted.fault()
         }
     }
 
     /// Whether this refusal is one of many in a row.
     pub(super) fn is_believed(&self, job: &Job) -> bool {
-        let before = job.error.as_deref().map(Self::read);
-        let was_refused = before.is_some_and(|before| !before.is_transient);
-        was_refused && self.is_over_after(job.failures + 1)
+        let counted = self.after(job);
+        counted.is_over_after(counted.refusals)
     }
 
-    /// Whether it is believed after so many failures.
-    pub(super) const fn is_over_after(&self, failures: u32) -> bool {
+    /// The same, counted together with what the job met before.
+    fn after(&self, job: &Job) -> Self {
+        let before = job.error.as_deref().map(Self::read);
+        let before = before.filter(|before| !before.is_transient);
+        let refusals = before.map_or(0, |before| before.refusals);
+        Self {
+            refusals: if self.is_transient {
+                0
+            } else {
+                refusals.saturating_add(1)
+            },
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is believed after so many refusals in a row.
+    pub(super) const fn is_over_after(&self, refusals: u32) -> bool {
         let most = if self.is_unauthorized {
             KEYS_REFUSED_MAX
         } else {
             REFUSALS_MAX
         };
-        !self.is_transient && failures >= most
+        !self.is_transient && refusals >= most
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hapax_core::job::{JobKind, NewJob};
+
     use super::*;
 
     #[test]
@@ -122,5 +153,38 @@ mod tests {
             (other.status, other.message.as_str()),
             (503, "LLM: the run panicked")
         );
+    }
+
+    #[test]
+    fn a_refusal_is_believed_after_five_in_a_row_and_an_outage_begins_anew() {
+        let refused = Trouble::of(&LlmError::Refused {
+            status: 404,
+            code: None,
+            message: "no such batch".to_owned(),
+        });
+        let away = Trouble::of(&LlmError::Unreachable {
+            why: "connection refused".to_owned(),
+        });
+        let mut job = NewJob::new(
+            JobKind::new("enrich").expect("a kind"),
+            "w",
+            "a",
+            "https://example.org/",
+        )
+        .expect("a job")
+        .at(hapax_core::Tenant::DEFAULT, 1, hapax_core::Time::from_ms(0));
+        let mut met = |troubles: &[&Trouble]| {
+            job.error = None;
+            for trouble in troubles {
+                job.failures += 1;
+                job.error = Some(trouble.fault_of(&job).error.into());
+            }
+            refused.is_believed(&job)
+        };
+        let no = &refused;
+        assert!(met(&[no, no, no, no]));
+        assert!(!met(&[no, no, no]));
+        assert!(!met(&[&away, &away, &away, &away, &away]));
+        assert!(!met(&[no, no, no, no, &away, no]));
     }
 }

@@ -33,9 +33,8 @@ pub(in crate::api) struct BatchBody {
     force: Option<bool>,
 }
 
-/// One of them: an entry's text, or one that comes along.
+/// One of them: an entry's text, or one that comes along. Other members, as a row of entries has them, are passed over.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ItemBody {
     entry_id: Option<i64>,
     title: Option<String>,

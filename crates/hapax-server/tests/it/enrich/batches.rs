@@ -67,7 +67,7 @@ fn every_bad_item_is_named(store: Store) {
                 "/items/2/clean_text",
                 "/items/3",
                 "/items/4",
-                "/items/5",
+                "/items/5/clean_text",
             ],
         ),
         (

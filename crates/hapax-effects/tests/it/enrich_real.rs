@@ -1,5 +1,5 @@
 //! The client against a real LiteLLM with the fake behind it. It is run where there is one: HAPAX_TEST_LITELLM is its
-//! base URL, HAPAX_TEST_LITELLM_KEY its master key. Without them nothing is tested here.
+//! base URL, HAPAX_TEST_LITELLM_KEY its master key. `./test --litellm` starts one.
 //!
 //! It needs the models `t1-default`, `t1-batch` and `t1-limited` on the fake of the example `fake_litellm`, `t1-dead` on a
 //! port where nobody listens, and `enable_loadbalancing_on_batch_endpoints`.
@@ -13,13 +13,12 @@ use hapax_effects::enrich::{
     Prompt, Reason, Retry, Rules, Text, batch_line, settle,
 };
 
-fn config() -> Option<LlmConfig> {
-    let base_url = std::env::var("HAPAX_TEST_LITELLM").ok()?;
-    let key = std::env::var("HAPAX_TEST_LITELLM_KEY").ok()?;
-    Some(LlmConfig {
+fn config() -> LlmConfig {
+    let told = |name| std::env::var(name).expect("./test --litellm sets it");
+    LlmConfig {
         retry: Retry::never(),
-        ..LlmConfig::new(base_url, key)
-    })
+        ..LlmConfig::new(told("HAPAX_TEST_LITELLM"), told("HAPAX_TEST_LITELLM_KEY"))
+    }
 }
 
 fn prompt(clean_text: &str) -> Prompt {
@@ -31,8 +30,9 @@ fn prompt(clean_text: &str) -> Prompt {
 }
 
 #[tokio::test]
+#[ignore = "needs a real LiteLLM: ./test --litellm"]
 async fn a_real_litellm_answers_chats_as_the_fake_does() {
-    let Some(config) = config() else { return };
+    let config = config();
     let llm = Llm::new(config).unwrap();
     let parser = Parser::new(Rules::default().topics);
     let ask = |model: &str, text: &str| ChatRequest::new(model, &prompt(text));
@@ -77,8 +77,9 @@ async fn a_real_litellm_answers_chats_as_the_fake_does() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real LiteLLM: ./test --litellm"]
 async fn a_real_litellm_refuses_a_wrong_key_without_our_saying_it() {
-    let Some(config) = config() else { return };
+    let config = config();
     let wrong = LlmConfig::new(config.base_url, "sk-very-wrong-key");
     let llm = Llm::new(wrong).unwrap();
     let request = ChatRequest::new("t1-default", &prompt("Tea."));
@@ -91,8 +92,9 @@ async fn a_real_litellm_refuses_a_wrong_key_without_our_saying_it() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real LiteLLM: ./test --litellm"]
 async fn a_real_litellm_carries_a_batch_from_upload_to_answers() {
-    let Some(config) = config() else { return };
+    let config = config();
     let llm = Llm::new(config).unwrap();
     let texts = [
         "Tea and water.",

@@ -76,8 +76,8 @@ fn a_provider_that_always_refuses_is_believed_in_the_end(store: Store) {
 
 /// It takes as long as a job rests between its attempts.
 #[test]
-#[ignore = "it takes a minute"]
-fn a_batch_that_cannot_be_created_is_given_up() {
+#[ignore = "a soak of a minute: ./test --soak"]
+fn soak_a_batch_that_cannot_be_created_is_given_up() {
     let house = House::new(Store::Sqlite);
     for _ in 0..20 {
         house

@@ -1,7 +1,6 @@
 //! The same program on PostgreSQL, a database of its own per test.
 
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::fixture::{Server, json, path, refused, run, succeed};
 
@@ -23,9 +22,8 @@ fn psql(statement: &str) {
 
 /// A new, empty database; its URL.
 pub(crate) fn database() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("hapax_server_{}_{count}", std::process::id());
+    // Not the process id: a long run starts enough processes to be given one twice.
+    let name = format!("hapax_server_{}", uuid::Uuid::new_v4().simple());
     psql(&format!("CREATE DATABASE {name}"));
     format!("{}/{name}", base().rsplit_once('/').unwrap().0)
 }

@@ -51,7 +51,7 @@ pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet
     let grace = config.shutdown() / 2;
     let receipts = worker::receipts(store, desk);
     let imports = app.imports.worker().map(|one| (one, Duration::ZERO));
-    let enrich = app.enrich.worker().map(|one| (one, grace));
+    let enrich = app.enrich.workers().into_iter().map(|one| (one, grace));
     let others = [(downloads, grace), (receipts, grace)].into_iter();
     for (working, grace) in others.chain(imports).chain(enrich) {
         let mut stop = stop.clone();

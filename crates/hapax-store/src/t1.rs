@@ -12,6 +12,9 @@ use hapax_core::entry::{
 use hapax_core::{Error, Fingerprint, Kind, Time};
 use serde_json::{Map, Value, json};
 
+/// Why a result is not for its entry.
+pub(crate) const STALE: &str = "its entry says something else by now";
+
 /// An item as it is written.
 pub(crate) struct Prepared {
     /// The entry that the result is for.

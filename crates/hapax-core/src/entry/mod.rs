@@ -54,6 +54,6 @@ pub use plan::{Lookup, Plan};
 pub use policy::{ConflictAction, Policy, PolicyChange, SecondaryMatch};
 pub use schema::Schema;
 pub use t1::{
-    Batch, BatchState, BatchStatus, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus,
-    ItemText, NewBatch, NewItem, Provider,
+    Asked, Batch, BatchState, BatchStatus, Batches, DueBatch, Item, ItemChange, ItemScan,
+    ItemStatus, ItemText, NewBatch, NewItem, Provider,
 };

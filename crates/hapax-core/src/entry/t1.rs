@@ -3,11 +3,13 @@
 //!
 //! A batch is a row here before anything is sent. Its items go `queued` → `answered` → `completed`, `stale`,
 //! `parse_error` or `failed`; each step is written before the next is taken, so a crash between two repeats nothing
-//! that was recorded.
+//! that was recorded. What one batch or request asks, nobody else asks until it is answered: an item that asks the same
+//! is `waiting` for that answer.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -81,6 +83,8 @@ words! {
     ItemStatus "item status" {
         /// It waits for an answer.
         Queued "queued",
+        /// Somebody else asks the same; it waits for that answer.
+        Waiting "waiting",
         /// Its answer is recorded, and was not looked at yet.
         Answered "answered",
         /// Its result is recorded, and with its entry if it has one.
@@ -98,7 +102,7 @@ impl ItemStatus {
     /// Whether nothing more happens to it.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Queued | Self::Answered)
+        !matches!(self, Self::Queued | Self::Waiting | Self::Answered)
     }
 }
 
@@ -270,8 +274,21 @@ pub struct Item {
     pub result: Option<Value>,
     /// What went wrong.
     pub error: Option<String>,
+    /// The first sending that brought it no answer.
+    pub missed_in: Option<u32>,
     /// When it last changed.
     pub updated_at: Time,
+}
+
+/// What comes of wanting to ask something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// It was answered, and that is paid for.
+    Paid(Arc<str>),
+    /// Nobody else asks it: it is for the one who wants to.
+    Ours,
+    /// Somebody else asks it now.
+    Theirs,
 }
 
 /// Which items of a batch are listed, in their order.
@@ -310,6 +327,8 @@ pub struct ItemChange {
     pub result: Option<Value>,
     /// What went wrong.
     pub error: Option<String>,
+    /// The sending that brought it no answer; one that is there already stays.
+    pub missed_in: Option<u32>,
     /// What its entry says from now on, if its text is still the one that the item is about. If it is not, the item is
     /// [`ItemStatus::Stale`] and the entry stays.
     pub entry: Option<Fields>,
@@ -323,6 +342,8 @@ pub struct ItemChange {
 /// - An item changes once from a given state; its entry changes in the same transaction and by the rule of entries,
 ///   with the old state kept, and only while its text is the one that was asked about.
 /// - An answer that was paid for is kept under what was asked. The first one stays.
+/// - What one asker asks, nobody else is told to ask, until it is answered, the asker stops, or its time is over. A batch
+///   that ends stops asking in the same transaction.
 /// - Both schemas are looked through, whatever the test mode is; neither can keep the other waiting.
 pub trait Batches: Send + Sync + 'static {
     /// Keeps a batch. The same id again answers what is there.
@@ -382,7 +403,20 @@ pub trait Batches: Send + Sync + 'static {
         keys: Vec<Fingerprint>,
     ) -> Answer<'_, Vec<Option<Arc<str>>>>;
 
-    /// Keeps answers under what was asked. One that is there stays.
+    /// Has `asker` ask these, for so long. Asking again is answered the same, and begins the time anew. An asker that is
+    /// a batch has the batch's id.
+    fn ask(
+        &self,
+        tenant: Tenant,
+        asker: Uuid,
+        lasting: Duration,
+        keys: Vec<Fingerprint>,
+    ) -> Answer<'_, Vec<Asked>>;
+
+    /// Has `asker` ask nothing any more.
+    fn stop_asking(&self, tenant: Tenant, asker: Uuid) -> Answer<'_, ()>;
+
+    /// Keeps answers under what was asked, which nobody asks then. One that is there stays.
     fn keep_answers(&self, tenant: Tenant, answers: Vec<(Fingerprint, Arc<str>)>)
     -> Answer<'_, ()>;
 }

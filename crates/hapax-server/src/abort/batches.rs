@@ -1,10 +1,11 @@
 //! What enrichment keeps, in a process that dies on cue. Adding a batch is its caller's write, and does not count.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_core::entry::{
-    Batch, BatchState, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus, NewBatch, Schema,
-    Target,
+    Asked, Batch, BatchState, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus, NewBatch,
+    Schema, Target,
 };
 use hapax_core::{Answer, Fingerprint, Tenant};
 use uuid::Uuid;
@@ -94,6 +95,25 @@ impl Batches for Doomed {
         keys: Vec<Fingerprint>,
     ) -> Answer<'_, Vec<Option<Arc<str>>>> {
         self.batches.paid_answers(tenant, keys)
+    }
+
+    fn ask(
+        &self,
+        tenant: Tenant,
+        who: Uuid,
+        lasting: Duration,
+        keys: Vec<Fingerprint>,
+    ) -> Answer<'_, Vec<Asked>> {
+        Box::pin(async move {
+            self.clock.writes();
+            let asked = self.batches.ask(tenant, who, lasting, keys).await?;
+            self.clock.wrote();
+            Ok(asked)
+        })
+    }
+
+    fn stop_asking(&self, tenant: Tenant, who: Uuid) -> Answer<'_, ()> {
+        self.batches.stop_asking(tenant, who)
     }
 
     fn keep_answers(

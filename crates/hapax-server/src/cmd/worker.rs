@@ -38,23 +38,24 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let enrich = enrich::desk::Desk::new(&config, &store)?;
     let of = |kind: &JobKind| {
         if *kind == enrich::job::kind() {
-            enrich.worker().map(|one| one.concurrency(concurrency))
+            enrich.workers()
         } else if kind.is_download() {
-            Some(worker::downloads(&config, &store, concurrency))
+            vec![worker::downloads(&config, &store, concurrency)]
         } else if *kind == import::job::kind() {
-            imports.worker().map(|one| one.concurrency(concurrency))
+            imports.worker().into_iter().collect()
         } else {
-            Some(worker::receipts(&store, &desk).concurrency(concurrency))
+            vec![worker::receipts(&store, &desk)]
         }
     };
     let mut named = Vec::new();
     let mut working = Vec::new();
     for kind in &kinds {
-        if let Some(one) = of(kind) {
+        for one in of(kind) {
             named.push(kind.to_string());
-            working.push(one);
+            working.push(one.concurrency(concurrency));
         }
     }
+    named.dedup();
     if working.is_empty() {
         return Err(Usage::error(
             "imports need EMAIL_IMPORT_ROOT, the folder that holds the mailboxes; enrichment needs OPENAI_BASE_URL and \

@@ -112,7 +112,7 @@ impl Chore {
                 // Its last step wrote the row before it ended, so what was read is old or was changed by hand.
                 let now = row.read().await?;
                 if now.is_some_and(|now| now.version == batch.version) {
-                    let place = place();
+                    let place = place(row.schema);
                     self.act(row, &job, Deed::Redo { place }).await?;
                 }
             }
@@ -234,7 +234,7 @@ impl Chore {
     /// Ends a batch that cannot go on: what has no answer gets none, and what was answered is still taken in.
     async fn given_up(&self, row: &Row, batch: &Batch, why: &str) -> Result<(), Error> {
         tracing::error!(batch = %row.id, schema = %row.schema, why, "a batch is given up");
-        row.fail_queued(|_| why.to_owned()).await?;
+        row.fail_unanswered(why).await?;
         let Some(now) = row.read().await?.filter(|now| now.version == batch.version) else {
             return Ok(());
         };

@@ -12,11 +12,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax::job::{Class, Fault, Node, Plan, Queue, Step};
+use hapax::job::{Class, Fault, Node, Plan, Step};
+use hapax_core::Error;
 use hapax_core::entry::{Batch, BatchState, BatchStatus, ItemChange, ItemStatus, Provider as Ids};
 use hapax_core::job::OpState;
-use hapax_core::{Error, Tenant};
 use hapax_effects::enrich::{FileId, Llm};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::find::Sent;
@@ -25,12 +26,9 @@ use super::lines::Maker;
 use super::outputs::{self, Expected, Taken};
 use super::results::{columns, parse, said, shown};
 use super::row::{Row, change, count, end_of, standing};
-use super::schedule::away;
+use super::schedule::{Prompted, away};
 use super::settings::Settings;
 use super::trouble::Trouble;
-
-/// How often a batch is sent.
-pub(super) const ATTEMPTS_MAX: u32 = 2;
 
 /// How far the collecting of a batch is.
 #[derive(Clone)]
@@ -49,6 +47,8 @@ pub(super) struct Loaded {
     output_file: Option<String>,
     error_file: Option<String>,
     model: Option<String>,
+    #[serde(default)]
+    prompt_version: Option<String>,
 }
 
 /// How many answers are results.
@@ -80,8 +80,34 @@ impl Course {
         batch.state.status == BatchStatus::Collecting && batch.state.attempt == self.errand.attempt
     }
 
-    fn is_last(&self) -> bool {
-        self.errand.attempt >= ATTEMPTS_MAX
+    /// What became of the provider's batch, if it came to nothing.
+    fn fate(&self) -> Option<String> {
+        let status = self.loaded.status.as_deref();
+        let status = status.filter(|status| *status != "completed")?;
+        Some(format!("the provider's batch is {status}"))
+    }
+
+    /// What a step of the job that sent the batch recorded.
+    async fn recorded<T: DeserializeOwned>(
+        &self,
+        step: &Step,
+        kind: &str,
+    ) -> Result<Option<T>, Error> {
+        let sending = Errand {
+            graph: Graph::Schedule,
+            ..self.errand
+        };
+        let held = step.held();
+        let found = held.queue().job(held.tenant(), sending.id()).await?;
+        let ops = found.map(|(_, ops)| ops).unwrap_or_default();
+        let done = { ops.iter() }.rfind(|op| op.kind == kind && op.state == OpState::Done);
+        Ok(done.and_then(|op| serde_json::from_str(op.result.as_deref()?).ok()))
+    }
+
+    /// The version of the prompt that was sent.
+    fn version(&self) -> &str {
+        let said = self.loaded.prompt_version.as_deref();
+        said.unwrap_or(Settings::version())
     }
 
     fn model(&self) -> &str {
@@ -97,17 +123,8 @@ impl Course {
 
     /// How the lines were made, if this process would make them in the same words: only then is it known what an answer
     /// is the answer to.
-    async fn maker(&self, queue: &dyn Queue, tenant: Tenant) -> Result<Option<Maker>, Error> {
-        let sending = Errand {
-            graph: Graph::Schedule,
-            ..self.errand
-        };
-        let found = queue.job(tenant, sending.id()).await?;
-        let ops = found.map(|(_, ops)| ops).unwrap_or_default();
-        let sent = ops
-            .iter()
-            .rfind(|op| op.kind == LLM && op.state == OpState::Done)
-            .and_then(|op| serde_json::from_str::<Sent>(op.result.as_deref()?).ok());
+    async fn maker(&self, step: &Step) -> Result<Option<Maker>, Error> {
+        let sent: Option<Sent> = self.recorded(step, LLM).await?;
         let is_same = |sent: &Sent| {
             sent.words == Some(self.settings.words()) && sent.model.as_deref() == Some(self.model())
         };
@@ -142,7 +159,7 @@ fn loading() -> Node<Course, Loaded> {
     Node::new(
         LOAD,
         Class::Replayable,
-        |_: Step, course: Arc<Course>| async move {
+        |step: Step, course: Arc<Course>| async move {
             let batch = course.row.read().await.map_err(|error| away(&error))?;
             let batch = batch.ok_or_else(|| Fault::fatal("the batch is not there"))?;
             if !course.is_ours(&batch) {
@@ -151,7 +168,10 @@ fn loading() -> Node<Course, Loaded> {
             let BatchState {
                 provider, model, ..
             } = batch.state;
+            let prompted = course.recorded::<Prompted>(&step, PROMPT).await;
+            let prompted = prompted.map_err(|error| away(&error))?;
             Ok(Loaded {
+                prompt_version: prompted.map(|prompted| prompted.prompt_version),
                 status: provider.status,
                 output_file: provider.output_file,
                 error_file: provider.error_file,
@@ -215,15 +235,17 @@ async fn take_in(step: &Step, course: &Course, files: &[Bytes]) -> Result<Taken,
     let (row, attempt) = (&course.row, course.errand.attempt);
     let expected = Expected::of(row, attempt).await?;
     let mut found = outputs::take_in(row, files, &expected).await?;
-    let held = step.held();
-    if let Some(maker) = course.maker(held.queue().as_ref(), held.tenant()).await? {
+    if let Some(maker) = course.maker(step).await? {
         outputs::share(row, &maker, &mut found).await?;
     }
-    let missing = outputs::give_up(row, attempt, &found.faults, course.is_last()).await?;
-    Ok(Taken {
+    let fate = course.fate();
+    let missing = outputs::see_to_missing(row, attempt, &found.faults, fate.as_deref()).await?;
+    let taken = Taken {
         missing,
         ..found.taken
-    })
+    };
+    taken.count();
+    Ok(taken)
 }
 
 fn parsing() -> Node<Course, Parsed> {
@@ -276,10 +298,6 @@ fn writing() -> Node<Course, Ended> {
             let now = step.held().queue().time();
             let wrote = async {
                 write_results(&course).await?;
-                if course.is_last() {
-                    let why = || "the provider did not answer it".to_owned();
-                    course.row.fail_queued(|_| why()).await?;
-                }
                 course
                     .row
                     .change(|batch| next_state(&course, batch, now))
@@ -314,8 +332,10 @@ async fn write_results(course: &Course) -> Result<(), Error> {
             changes.push(match parse(&course.settings.parser, kept) {
                 Ok(t1) => ItemChange {
                     raw: Some(said(kept)),
-                    result: Some(shown(&t1, course.model())),
-                    entry: item.entry_id.map(|_| columns(t1, course.model(), item)),
+                    result: Some(shown(&t1, course.model(), course.version())),
+                    entry: item
+                        .entry_id
+                        .map(|_| columns(t1, course.model(), course.version(), item)),
                     ..to(ItemStatus::Completed)
                 },
                 Err(refused) => ItemChange {
@@ -335,26 +355,21 @@ fn next_state(course: &Course, batch: &Batch, now: hapax_core::Time) -> Option<B
         return None;
     }
     let left = count(batch, ItemStatus::Queued);
-    let complaint = course.taken.complaint();
-    let fate = course
-        .loaded
-        .status
-        .as_deref()
-        .filter(|status| *status != "completed");
-    let fate = fate.map(|status| format!("the provider's batch is {status}"));
-    let told: Vec<String> = [standing(batch), fate, complaint]
-        .into_iter()
-        .flatten()
-        .collect();
-    let mut error = (!told.is_empty()).then(|| told.join("; "));
+    let waiting = count(batch, ItemStatus::Waiting);
+    let told = [
+        standing(batch),
+        course.fate(),
+        course.taken.complaint(),
+        (left > 0).then(|| format!("{left} items are sent once more")),
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    let error = (!told.is_empty()).then(|| told.join("; "));
     let state = BatchState {
         failures: 0,
         next_at: now,
         ..batch.state.clone()
     };
-    if left > 0 && !course.is_last() {
-        let again = format!("{left} items are sent once more");
-        error = Some(error.map_or_else(|| again.clone(), |error| format!("{error}; {again}")));
+    if left + waiting > 0 {
         return Some(BatchState {
             status: BatchStatus::Queued,
             attempt: batch.state.attempt + 1,
@@ -363,11 +378,8 @@ fn next_state(course: &Course, batch: &Batch, now: hapax_core::Time) -> Option<B
             ..state
         });
     }
-    let status = end_of(batch);
-    metrics::counter!("hapax_t1_batches_total", "schema" => batch.schema.as_str(), "status" => status.as_str())
-        .increment(1);
     Some(BatchState {
-        status,
+        status: end_of(batch),
         error,
         ..state
     })

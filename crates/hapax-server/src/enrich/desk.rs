@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use hapax::job::{Events, Handler, Handling, Held, Identity, Plan, Worker, drive};
-use hapax_core::entry::ItemText;
+use hapax_core::entry::{ItemText, Schema};
 use hapax_core::job::{Act, Ask, Deed, Fence, Job, On, Op, OpState, State};
 use hapax_core::{Error, Kind, Tenant};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::chore::Chore;
 use super::job::{Asking, Errand, Graph, WRITE, kind, place};
@@ -22,8 +23,8 @@ use super::{collect, schedule};
 use crate::config::Config;
 use crate::store::Store;
 
-/// How many jobs of batches a process runs at a time.
-const JOBS: usize = 4;
+/// How many jobs of one schema's batches a process runs at a time.
+const JOBS: usize = 2;
 /// How long a job stays with a process that has fallen silent.
 const LEASE: Duration = Duration::from_secs(30);
 /// The longest pause between two looks for batches that nobody told of.
@@ -39,6 +40,8 @@ pub(crate) enum Told {
     Trouble(Trouble),
     /// It is still being asked.
     Busy,
+    /// A batch asks the same, and gets the answer.
+    UnderWay,
 }
 
 /// The desk. Cloning it is cheap.
@@ -84,15 +87,20 @@ impl Desk {
         self.inner.settings.provider.is_some()
     }
 
-    /// A worker of the jobs of batches, if there is a provider to ask.
-    pub(crate) fn worker(&self) -> Option<Worker> {
-        self.is_configured().then(|| {
+    /// Workers of the jobs of batches, one for each schema, if there is a provider to ask.
+    pub(crate) fn workers(&self) -> Vec<Worker> {
+        let worker = |schema| {
             Worker::new(Arc::clone(&self.inner.store.queue))
                 .handler(kind(), self.clone())
-                .place(place())
+                .place(place(schema))
                 .concurrency(JOBS)
                 .ttl(LEASE)
-        })
+        };
+        if self.is_configured() {
+            Schema::ALL.map(worker).into()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Says that there may be something to do for a batch.
@@ -158,7 +166,12 @@ impl Desk {
                 }
                 State::Failed | State::Dead => {
                     let error = job.error.as_deref().unwrap_or("it failed");
-                    return Ok(Told::Trouble(Trouble::read(error)));
+                    let trouble = Trouble::read(error);
+                    return Ok(if trouble.is_under_way() {
+                        Told::UnderWay
+                    } else {
+                        Told::Trouble(trouble)
+                    });
                 }
                 State::Planned
                 | State::Leased
@@ -197,12 +210,14 @@ impl Desk {
             parsed: None,
         };
         let plan = self.inner.sync.clone();
-        let driving = self.inner.tasks.spawn(async move {
+        let driving = async move {
             if let Err(error) = drive(held, &plan, course, &Events::none()).await {
                 let why = Trouble::read(&error.to_string()).logged();
                 tracing::warn!(why, "an attempt at a request for enrichment ended");
             }
-        });
+        };
+        // Still within the request, so that what is logged says whose it was.
+        let driving = self.inner.tasks.spawn(driving.in_current_span());
         // A task that panicked left its job behind, and whoever looks next finds it.
         let _ = driving.await;
     }

@@ -26,12 +26,13 @@ pub(crate) fn kind() -> JobKind {
     JobKind::new("enrich").expect("it has the form of a kind")
 }
 
-/// Where the jobs of batches run: in the workers of this program, and in no worker that leases over the API.
+/// Where the jobs of a schema's batches run: in the workers of this program, and in no worker that leases over the API.
+/// Each schema has a place of its own, so that however much waits in one, the other is served.
 ///
 /// # Panics
-/// Never: the word has the form of a place.
-pub(crate) fn place() -> Place {
-    Place::new("hapax:enrich").expect("it has the form of a place")
+/// Never: the words have the form of a place.
+pub(crate) fn place(schema: Schema) -> Place {
+    Place::new(&format!("hapax:enrich:{schema}")).expect("it has the form of a place")
 }
 
 /// A request that somebody waits for, by what makes it the same request. No worker leases in its place: those who wait
@@ -156,7 +157,7 @@ impl Errand {
             NewJob::new(kind(), &self.batch.to_string(), id.as_str(), &url).and_then(|job| {
                 job.with_id(id)
                     .max_attempts(ATTEMPTS_MAX)
-                    .in_place(place())
+                    .in_place(place(self.schema))
                     .with_payload(&payload.to_string())
             });
         made.map_err(|why| unplanned(&why))

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hapax_core::entry::{Item, ItemChange, ItemStatus, ItemText, Schema};
+use hapax_core::entry::{Asked, Item, ItemChange, ItemStatus, ItemText, Schema};
 use hapax_core::{Error, Fingerprint, Kind};
 use hapax_effects::enrich::{CustomId, Mode, Owner, Prompt, Rules, Text, batch_line, request_key};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,9 @@ use super::settings::Settings;
 /// The most lines and bytes of one file: what providers take, with room to spare.
 const LINES_MAX: usize = 50_000;
 const BYTES_MAX: usize = 150_000_000;
+
+/// How long what a batch asks is its own, if nothing is heard of it. It ends with the batch, which may take days.
+const ASKING: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How prompts of a batch are made.
 #[derive(Clone)]
@@ -29,20 +33,22 @@ pub(super) struct Loaded {
     pub(super) stale: u64,
     /// Items whose answer was paid for before.
     pub(super) paid: u64,
+    /// Items that wait for an answer that somebody else asks for.
+    #[serde(default)]
+    pub(super) waiting: u64,
     /// Items that ask for an answer.
     pub(super) queued: u64,
-    /// Lines to be sent: one for all items that ask the same.
-    pub(super) lines: u64,
-    /// How many of them show the whole text, and how many a sample.
-    pub(super) whole: u64,
-    pub(super) sample: u64,
 }
 
 /// The file of a batch.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) jsonl: Vec<u8>,
+    /// One for all items that ask the same.
     pub(super) count: usize,
+    /// How many of them show the whole text, and how many a sample.
+    pub(super) whole: u64,
+    pub(super) sample: u64,
 }
 
 /// An item that asks, and what it asks.
@@ -100,54 +106,93 @@ pub(super) fn prompt(text: &ItemText, rules: &Rules) -> Prompt {
     Prompt::new(&text, rules)
 }
 
-/// Settles the queued items that need not be sent, and counts the others. With `again` answers that were paid for before
-/// do not count.
+/// What comes of a page of items that want to ask.
+#[derive(Default)]
+struct Sorted {
+    /// Those whose question is this batch's to ask.
+    asks: Vec<Asks>,
+    /// What becomes of the others, and of those that waited until now.
+    changes: Vec<ItemChange>,
+    stale: u64,
+    paid: u64,
+    waiting: u64,
+}
+
+/// Sorts a page of items by what comes of wanting to ask. With `again` they ask whatever others ask or were answered.
+async fn sort(row: &Row, maker: &Maker, page: Vec<Item>, again: bool) -> Result<Sorted, Error> {
+    let (asks, stale) = maker.prompts(page).await?;
+    let mut sorted = Sorted {
+        changes: stale.iter().map(is_stale).collect(),
+        stale: stale.len() as u64,
+        ..Sorted::default()
+    };
+    let asked = if again {
+        vec![Asked::Ours; asks.len()]
+    } else {
+        let keys = asks.iter().map(|one| one.key).collect();
+        let batches = &row.batches;
+        batches.ask(row.tenant, row.id, ASKING, keys).await?
+    };
+    for (one, asked) in asks.into_iter().zip(asked) {
+        match (asked, one.item.status) {
+            (Asked::Paid(paid), _) => {
+                sorted.paid += 1;
+                sorted.changes.push(is_answered(&one.item, paid));
+            }
+            (Asked::Theirs, from) => {
+                sorted.waiting += 1;
+                if from != ItemStatus::Waiting {
+                    let waits = change(&one.item, from, ItemStatus::Waiting);
+                    sorted.changes.push(waits);
+                }
+            }
+            (Asked::Ours, ItemStatus::Waiting) => {
+                let asks = change(&one.item, ItemStatus::Waiting, ItemStatus::Queued);
+                sorted.changes.push(asks);
+            }
+            (Asked::Ours, _) => sorted.asks.push(one),
+        }
+    }
+    Ok(sorted)
+}
+
+/// Settles the items that need not be sent, has those wait that others ask for, and counts the rest. With `again` answers
+/// that were paid for before do not count.
 ///
 /// # Errors
 /// When the store could not be asked. What was settled stays so.
 pub(super) async fn load(row: &Row, maker: &Maker, again: bool) -> Result<Loaded, Error> {
     let mut loaded = Loaded::default();
-    let mut asked = HashSet::new();
-    let mut after = None;
-    loop {
-        let page = row.page(Some(ItemStatus::Queued), after, true).await?;
-        let Some(last) = page.last() else {
-            return Ok(loaded);
-        };
-        after = Some(last.item_id);
-        let (asks, stale) = maker.prompts(page).await?;
-        let mut changes: Vec<ItemChange> = stale.iter().map(is_stale).collect();
-        loaded.stale += changes.len() as u64;
-        let paid = if again {
-            vec![None; asks.len()]
-        } else {
-            let keys = asks.iter().map(|one| one.key).collect();
-            row.batches.paid_answers(row.tenant, keys).await?
-        };
-        for (one, paid) in asks.iter().zip(paid) {
-            if let Some(paid) = paid {
-                loaded.paid += 1;
-                changes.push(is_answered(&one.item, paid));
-                continue;
-            }
-            loaded.queued += 1;
-            if asked.insert(one.key) {
-                loaded.lines += 1;
-                match one.mode() {
-                    Mode::Whole => loaded.whole += 1,
-                    Mode::Sample => loaded.sample += 1,
-                }
-            }
+    // Those that waited first: what they wait for may be theirs to ask by now, and then they are queued.
+    for status in [ItemStatus::Waiting, ItemStatus::Queued] {
+        let mut after = None;
+        loop {
+            let page = row.page(Some(status), after, true).await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = Some(last.item_id);
+            let sorted = sort(row, maker, page, again).await?;
+            loaded.stale += sorted.stale;
+            loaded.paid += sorted.paid;
+            loaded.waiting += sorted.waiting;
+            loaded.queued += sorted.asks.len() as u64;
+            row.settle(sorted.changes).await?;
         }
-        row.settle(changes).await?;
     }
+    Ok(loaded)
 }
 
 /// The file with a line for every text that queued items ask about. What would go over a limit stays queued.
 ///
 /// # Errors
 /// When the store could not be asked.
-pub(super) async fn build(row: &Row, maker: &Maker, attempt: u32) -> Result<Lines, Error> {
+pub(super) async fn build(
+    row: &Row,
+    maker: &Maker,
+    attempt: u32,
+    again: bool,
+) -> Result<Lines, Error> {
     let mut lines = Lines::default();
     let mut asked = HashSet::new();
     let mut after = None;
@@ -157,9 +202,9 @@ pub(super) async fn build(row: &Row, maker: &Maker, attempt: u32) -> Result<Line
             return Ok(lines);
         };
         after = Some(last.item_id);
-        let (asks, stale) = maker.prompts(page).await?;
-        row.settle(stale.iter().map(is_stale).collect()).await?;
-        for one in asks {
+        let sorted = sort(row, maker, page, again).await?;
+        row.settle(sorted.changes).await?;
+        for one in sorted.asks {
             if !asked.insert(one.key) {
                 continue;
             }
@@ -171,6 +216,10 @@ pub(super) async fn build(row: &Row, maker: &Maker, attempt: u32) -> Result<Line
             lines.jsonl.extend_from_slice(line.as_bytes());
             lines.jsonl.push(b'\n');
             lines.count += 1;
+            match one.mode() {
+                Mode::Whole => lines.whole += 1,
+                Mode::Sample => lines.sample += 1,
+            }
         }
     }
 }
@@ -187,14 +236,14 @@ pub(super) fn custom_id(schema: Schema, item: &Item, attempt: u32) -> CustomId {
 fn is_stale(item: &Item) -> ItemChange {
     ItemChange {
         error: Some("its entry says something else by now".to_owned()),
-        ..change(item, ItemStatus::Queued, ItemStatus::Stale)
+        ..change(item, item.status, ItemStatus::Stale)
     }
 }
 
-/// A queued item gets this answer.
+/// An item gets this answer.
 pub(super) fn is_answered(item: &Item, kept: Arc<str>) -> ItemChange {
     ItemChange {
         raw: Some(kept),
-        ..change(item, ItemStatus::Queued, ItemStatus::Answered)
+        ..change(item, item.status, ItemStatus::Answered)
     }
 }

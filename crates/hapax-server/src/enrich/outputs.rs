@@ -18,6 +18,8 @@ use super::row::{Row, change, cut};
 /// How many answers, and how many bytes of them, are recorded at a time.
 const CHUNK: usize = 200;
 const CHUNK_BYTES: usize = 4 << 20;
+/// Why an item has no answer, if nobody says why.
+const NO_LINE: &str = "the provider's files have no line for it";
 
 /// What the files held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -54,7 +56,8 @@ impl Taken {
         (!told.is_empty()).then(|| format!("lines of the provider's files: {}", told.join(", ")))
     }
 
-    fn count(&self) {
+    /// Counts them for whoever watches.
+    pub(super) fn count(&self) {
         for (count, what) in [
             (self.answered, "answered"),
             (self.failed, "failed"),
@@ -160,7 +163,6 @@ pub(super) async fn take_in(
     record(row, chunk).await?;
     taken.answered = answered.len() as u64;
     taken.failed = faults.len() as u64;
-    taken.count();
     Ok(Found {
         taken,
         faults,
@@ -204,32 +206,36 @@ pub(super) async fn share(row: &Row, maker: &Maker, found: &mut Found) -> Result
             row.batches.keep_answers(row.tenant, answers).await?;
         }
     }
-    after = None;
-    loop {
-        let page = row.page(Some(ItemStatus::Queued), after, true).await?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        after = Some(last.item_id);
-        let (asks, _) = maker.prompts(page).await?;
-        let keys = asks.iter().map(|one| one.key).collect();
-        let paid = row.batches.paid_answers(row.tenant, keys).await?;
-        let changes = asks.iter().zip(paid);
-        let changes = changes.filter_map(|(one, paid)| Some(is_answered(&one.item, paid?)));
-        row.settle(changes.collect()).await?;
+    for status in [ItemStatus::Queued, ItemStatus::Waiting] {
+        after = None;
+        loop {
+            let page = row.page(Some(status), after, true).await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = Some(last.item_id);
+            let (asks, _) = maker.prompts(page).await?;
+            let keys = asks.iter().map(|one| one.key).collect();
+            let paid = row.batches.paid_answers(row.tenant, keys).await?;
+            let changes = asks.iter().zip(paid);
+            let changes = changes.filter_map(|(one, paid)| Some(is_answered(&one.item, paid?)));
+            row.settle(changes.collect()).await?;
+        }
     }
+    Ok(())
 }
 
-/// Ends items that no other sending can help: those that were refused, and in the last attempt all that have no answer.
-/// Answers how many are still queued, or were until now.
+/// Sees to items that were asked and have no answer. One that was refused, or has none for the second time, ends; the
+/// others are asked once more. `fate` says what became of the whole batch, if it came to nothing. Answers how many have
+/// no line.
 ///
 /// # Errors
 /// When the store could not be asked.
-pub(super) async fn give_up(
+pub(super) async fn see_to_missing(
     row: &Row,
     attempt: u32,
     faults: &Faults,
-    is_last: bool,
+    fate: Option<&str>,
 ) -> Result<u64, Error> {
     let (mut after, mut missing) = (None, 0);
     loop {
@@ -242,17 +248,19 @@ pub(super) async fn give_up(
         for item in &page {
             let fault = faults.get(&custom_id(row.schema, item, attempt).to_string());
             missing += u64::from(fault.is_none());
-            let is_over = is_last || fault.is_some_and(|fault| !fault.is_transient());
-            if is_over {
-                let why = fault.map_or_else(
-                    || "the provider's files have no line for it".to_owned(),
-                    ToString::to_string,
-                );
-                changes.push(ItemChange {
-                    error: Some(cut(&why)),
-                    ..change(item, ItemStatus::Queued, ItemStatus::Failed)
-                });
-            }
+            let is_refused = fault.is_some_and(|fault| !fault.is_transient());
+            let was_missed = item.missed_in.is_some_and(|first| first < attempt);
+            let to = if is_refused || was_missed {
+                ItemStatus::Failed
+            } else {
+                ItemStatus::Queued
+            };
+            let why = fault.map_or_else(|| fate.unwrap_or(NO_LINE).to_owned(), ToString::to_string);
+            changes.push(ItemChange {
+                error: Some(cut(&why)),
+                missed_in: Some(attempt),
+                ..change(item, ItemStatus::Queued, to)
+            });
         }
         row.settle(changes).await?;
     }

@@ -6,8 +6,6 @@ use hapax_core::entry::{Column, Fields, Item};
 use hapax_effects::enrich::{ChatAnswer, ParseError, Parser, Reason, T1};
 use serde_json::{Value, json};
 
-use super::settings::Settings;
-
 /// How much of an answer is kept, in bytes. A result is far smaller, so what is cut was none.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
@@ -54,15 +52,15 @@ pub(super) fn said(kept: &str) -> Arc<str> {
 }
 
 /// What an item shows as its result.
-pub(super) fn shown(t1: &T1, model: &str) -> Value {
+pub(super) fn shown(t1: &T1, model: &str, version: &str) -> Value {
     let mut shown = serde_json::to_value(t1).unwrap_or_default();
     shown["model"] = json!(model);
-    shown["prompt_version"] = json!(Settings::version());
+    shown["prompt_version"] = json!(version);
     shown
 }
 
 /// What its entry says from now on.
-pub(super) fn columns(t1: T1, model: &str, item: &Item) -> Fields {
+pub(super) fn columns(t1: T1, model: &str, version: &str, item: &Item) -> Fields {
     let mut fields = Fields::new();
     fields.put(Column::TopicPrimary, t1.topic_primary);
     fields.put(Column::TopicPrimaryConfidence, t1.topic_primary_confidence);
@@ -76,7 +74,7 @@ pub(super) fn columns(t1: T1, model: &str, item: &Item) -> Fields {
     fields.put(Column::Flags, Value::Object(t1.flags));
     fields.put(Column::EnrichmentStatus, "completed");
     fields.put(Column::EnrichmentModel, model);
-    fields.put(Column::PromptVersion, Settings::version());
+    fields.put(Column::PromptVersion, version);
     fields.put(Column::EnrichedHash, item.hash.hex());
     fields
 }

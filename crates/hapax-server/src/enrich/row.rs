@@ -58,9 +58,17 @@ impl Row {
         mut state: BatchState,
     ) -> Result<Option<Batch>, Error> {
         state.error = state.error.as_deref().map(cut);
-        self.batches
+        let status = state.status;
+        let changed = self
+            .batches
             .change_batch(self.tenant, self.schema, self.id, seen.version, state)
-            .await
+            .await?;
+        if changed.is_some() && status.is_terminal() {
+            let (schema, status) = (self.schema.as_str(), status.as_str());
+            metrics::counter!("hapax_t1_batches_total", "schema" => schema, "status" => status)
+                .increment(1);
+        }
+        Ok(changed)
     }
 
     /// A page of items that are this far, after this one.
@@ -105,21 +113,22 @@ impl Row {
         Ok(settled)
     }
 
-    /// Items that are still queued get no answer any more. `why` says it for each of them.
-    pub(super) async fn fail_queued(&self, why: impl Fn(&Item) -> String) -> Result<u64, Error> {
-        let mut failed = 0;
-        loop {
-            let page = self.page(Some(ItemStatus::Queued), None, false).await?;
-            if page.is_empty() {
-                return Ok(failed);
+    /// Items that have no answer get none any more.
+    pub(super) async fn fail_unanswered(&self, why: &str) -> Result<(), Error> {
+        for status in [ItemStatus::Queued, ItemStatus::Waiting] {
+            loop {
+                let page = self.page(Some(status), None, false).await?;
+                if page.is_empty() {
+                    break;
+                }
+                let changes = page.iter().map(|item| ItemChange {
+                    error: Some(cut(why)),
+                    ..change(item, status, ItemStatus::Failed)
+                });
+                self.settle(changes.collect()).await?;
             }
-            failed += page.len() as u64;
-            let changes = page.iter().map(|item| ItemChange {
-                error: Some(cut(&why(item))),
-                ..change(item, ItemStatus::Queued, ItemStatus::Failed)
-            });
-            self.settle(changes.collect()).await?;
         }
+        Ok(())
     }
 }
 
@@ -135,6 +144,7 @@ pub(super) fn change(item: &Item, from: ItemStatus, to: ItemStatus) -> ItemChang
         raw: None,
         result: None,
         error: None,
+        missed_in: None,
         entry: None,
     }
 }

@@ -3,16 +3,17 @@
 //! | Step | Class | Result | After its runner died |
 //! |---|---|---|---|
 //! | LOAD | replayable | how many items need asking | looks again; what it settled stays settled |
-//! | PROMPT | replayable | model, prompt version, number of lines | says it again |
+//! | PROMPT | replayable | model, prompt version, number of lines, their file | makes and uploads them again |
 //! | LLM | probe | the provider's batch | looks for a batch with this operation's key, and adopts it |
 //! | PARSE | replayable | the provider's id and status | says it again |
 //! | WRITE | replayable | how far the batch is | writes it again, by its version |
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax::job::{Class, Fault, Node, Plan, Probed, Step};
 use hapax_core::Error;
-use hapax_core::entry::{Batch, BatchState, BatchStatus, Provider as Ids};
+use hapax_core::entry::{Batch, BatchState, BatchStatus, Provider as Ids, Schema};
 use hapax_effects::enrich::{FileId, Llm, LlmError, NewBatch};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -27,10 +28,11 @@ use super::trouble::Trouble;
 
 /// The word in a batch's metadata that says: ask again, whatever was paid for before.
 pub(crate) const FORCE: &str = "hapax_force";
-/// How many batches this process uploads at a time: each is held in memory.
-const UPLOADS: usize = 1;
+/// One batch of each schema is uploaded at a time: it is held in memory.
+static UPLOADING: [Semaphore; 2] = [Semaphore::const_new(1), Semaphore::const_new(1)];
 
-static UPLOADING: Semaphore = Semaphore::const_new(UPLOADS);
+/// The longest time between two looks for what others ask.
+const WAITING_MAX: Duration = Duration::from_secs(30);
 
 /// How far the sending of a batch is.
 #[derive(Clone)]
@@ -47,11 +49,14 @@ pub(crate) struct Course {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Prompted {
     model: String,
-    prompt_version: String,
+    pub(super) prompt_version: String,
     words: String,
-    lines: u64,
+    lines: usize,
     whole: u64,
     sample: u64,
+    /// Where they are, if there are any.
+    #[serde(default)]
+    input_file: Option<String>,
 }
 
 /// What the provider calls the batch.
@@ -149,10 +154,15 @@ fn loading() -> Node<Course, Loaded> {
         LOAD,
         Class::Replayable,
         |_: Step, course: Arc<Course>| async move {
-            let batch = course.waiting().await?;
-            let again = batch.metadata.get(FORCE) == Some(&json!(true));
+            let again = is_forced(&course.waiting().await?);
             let loaded = lines::load(&course.row, &course.maker(), again).await;
-            loaded.map_err(|error| away(&error))
+            let loaded = loaded.map_err(|error| away(&error))?;
+            let settled = loaded.stale + loaded.paid;
+            if loaded.waiting > 0 && loaded.queued + settled == 0 {
+                let why = format!("{} items wait for what others ask already", loaded.waiting);
+                return Err(Fault::retryable(why).after(course.settings.interval.min(WAITING_MAX)));
+            }
+            Ok(loaded)
         },
     )
     // Other words or another model ask something else.
@@ -166,21 +176,23 @@ fn prompting() -> Node<Course, Prompted> {
     Node::new(
         PROMPT,
         Class::Replayable,
-        |_: Step, course: Arc<Course>| async move {
-            let Loaded {
-                lines,
-                whole,
-                sample,
-                ..
-            } = course.loaded;
-            Ok::<_, Fault>(Prompted {
+        |step: Step, course: Arc<Course>| async move {
+            let mut prompted = Prompted {
                 model: course.settings.batch_model.clone(),
                 prompt_version: Settings::version().to_owned(),
                 words: course.settings.words(),
-                lines,
-                whole,
-                sample,
-            })
+                lines: 0,
+                whole: 0,
+                sample: 0,
+                input_file: None,
+            };
+            if course.loaded.queued == 0 {
+                return Ok(prompted);
+            }
+            match upload(&step, &course, &mut prompted).await {
+                Ok(()) => Ok(prompted),
+                Err(unsent) => Err(unsent.fault(&step)),
+            }
         },
     )
     .context(
@@ -192,13 +204,7 @@ fn prompting() -> Node<Course, Prompted> {
 fn sending() -> Node<Course, Sent> {
     Node::new(LLM, Class::Probe, |step: Step, course: Arc<Course>| async move {
         let llm = course.llm()?;
-        match send(llm, &step, &course).await {
-            Ok(sent) => Ok(sent),
-            Err(Unsent::Fault(fault)) => Err(fault),
-            Err(Unsent::Llm(error)) => {
-                Err(Trouble::of(&error).fault_of(step.held().job()))
-            }
-        }
+        send(llm, &step, &course).await.map_err(|unsent| unsent.fault(&step))
     })
     .probe(|step: Step, course: Arc<Course>| async move {
         let Ok(llm) = course.llm() else {
@@ -234,6 +240,15 @@ enum Unsent {
     Llm(LlmError),
 }
 
+impl Unsent {
+    fn fault(self, step: &Step) -> Fault {
+        match self {
+            Unsent::Fault(fault) => fault,
+            Unsent::Llm(error) => Trouble::of(&error).fault_of(step.held().job()),
+        }
+    }
+}
+
 impl From<LlmError> for Unsent {
     fn from(error: LlmError) -> Self {
         Unsent::Llm(error)
@@ -253,16 +268,18 @@ async fn send(llm: &Llm, step: &Step, course: &Course) -> Result<Sent, Unsent> {
         }
     }
     let batch = course.waiting().await.map_err(Unsent::Fault)?;
-    let lost = |_| Unsent::Fault(Fault::retryable("this process stops"));
-    let _alone = UPLOADING.acquire().await.map_err(lost)?;
-    let lines = lines::build(&course.row, &course.maker(), course.errand.attempt).await;
-    let lines = lines.map_err(|error| Unsent::Fault(away(&error)))?;
-    if lines.count == 0 {
+    let Some(mut prompted) = course.prompted.clone() else {
         return Ok(Sent::default());
+    };
+    // What was refused may be a file that the provider lost.
+    let was_refused = job.error.as_deref().map(Trouble::read);
+    if was_refused.is_some_and(|error| !error.is_transient) {
+        upload(step, course, &mut prompted).await?;
     }
-    let name = format!("{}.jsonl", job.id);
-    let file = llm.upload(&lines.jsonl, &name).await?;
-    drop(lines);
+    let Some(file) = prompted.input_file else {
+        return Ok(Sent::default());
+    };
+    let file = FileId::new(file).map_err(|why| Unsent::Fault(Fault::fatal(why.to_string())))?;
     let new = new_batch(file, &batch, op, course)?;
     match llm.create_batch(&new).await {
         Ok(created) => Ok(Sent {
@@ -281,6 +298,32 @@ async fn send(llm: &Llm, step: &Step, course: &Course) -> Result<Sent, Unsent> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Makes the lines of the batch and uploads them, if there are any.
+async fn upload(step: &Step, course: &Course, prompted: &mut Prompted) -> Result<(), Unsent> {
+    let batch = course.waiting().await.map_err(Unsent::Fault)?;
+    let llm = course.llm().map_err(Unsent::Fault)?;
+    let lane = &UPLOADING[usize::from(course.row.schema == Schema::PkmTest)];
+    let lost = |_| Unsent::Fault(Fault::retryable("this process stops"));
+    let _alone = lane.acquire().await.map_err(lost)?;
+    let (maker, attempt) = (course.maker(), course.errand.attempt);
+    let lines = lines::build(&course.row, &maker, attempt, is_forced(&batch)).await;
+    let lines = lines.map_err(|error| Unsent::Fault(away(&error)))?;
+    prompted.lines = lines.count;
+    prompted.whole = lines.whole;
+    prompted.sample = lines.sample;
+    if lines.count > 0 {
+        let name = format!("{}.jsonl", step.held().job().id);
+        let file = llm.upload(&lines.jsonl, &name).await?;
+        prompted.input_file = Some(file.into());
+    }
+    Ok(())
+}
+
+/// Whether its caller wants to pay again for what was answered.
+fn is_forced(batch: &Batch) -> bool {
+    batch.metadata.get(FORCE) == Some(&json!(true))
 }
 
 /// Whether the provider has no list of batches.
@@ -329,7 +372,7 @@ fn writing() -> Node<Course, String> {
                     };
                     let wait = match status {
                         BatchStatus::Submitted => rest(course.settings.interval, 1, None),
-                        _ => std::time::Duration::ZERO,
+                        _ => Duration::ZERO,
                     };
                     let others = course.sent.others;
                     let error = (others > 0).then(|| {

@@ -15,10 +15,8 @@ use crate::exit::Usage;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What is left of the time of a request for everything but the provider.
 const BESIDE: Duration = Duration::from_secs(4);
-/// The longest time after which a batch that cannot be found was never created.
-const DOUBT_MAX: Duration = Duration::from_secs(10);
-/// The shortest: a provider may take a moment to list what it was just asked for.
-const DOUBT_MIN: Duration = Duration::from_secs(2);
+/// A provider may take a moment to list what it was just asked for.
+const LISTED_LATE: Duration = Duration::from_secs(2);
 
 /// The provider, as it is called for batches and for somebody who waits.
 #[derive(Clone, Debug)]
@@ -63,7 +61,8 @@ impl Settings {
                 ..Rules::default()
             },
             interval,
-            doubt: interval.clamp(DOUBT_MIN, DOUBT_MAX),
+            // The request of a process that died may be on its way for as long as any.
+            doubt: Duration::from_millis(config.llm_timeout_ms) + LISTED_LATE,
         })
     }
 

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::job::{Class, Fault, Node, Plan, Step};
-use hapax_core::entry::{Batches, ItemText};
+use hapax_core::entry::{Asked, Batches, ItemText};
 use hapax_core::{Fingerprint, Tenant};
 use hapax_effects::enrich::{ChatRequest, Mode, ParseError, Prompt, T1, Usage, request_key};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::job::{LLM, LOAD, PARSE, PROMPT, WRITE};
 use super::lines::prompt;
@@ -27,6 +28,9 @@ use super::trouble::Trouble;
 
 /// The pauses between tries to keep an answer: the first, and where they end.
 const KEEPING: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// How long a request asks at most, if its process dies meanwhile. No call takes longer.
+const ASKING: Duration = Duration::from_secs(600);
 
 /// What is asked.
 pub(crate) struct Question {
@@ -93,6 +97,29 @@ impl Course {
                 Err(error) => return Err(away(&error)),
             }
         }
+    }
+
+    /// Wants to ask; says whether it is answered, or asked by somebody else.
+    async fn ask(&self) -> Result<Asked, Fault> {
+        let keys = vec![self.key()];
+        let asked = self.batches.ask(self.tenant, self.asker(), ASKING, keys);
+        let asked = asked.await.map_err(|error| away(&error))?;
+        Ok({ asked }.pop().unwrap_or(Asked::Theirs))
+    }
+
+    /// Lets others ask, who would wait for it otherwise until its time is over.
+    async fn stop_asking(&self) {
+        if let Err(error) = self.batches.stop_asking(self.tenant, self.asker()).await {
+            tracing::warn!(%error, "others wait a while for what was not answered");
+        }
+    }
+
+    /// Whoever drives this request is the same asker.
+    fn asker(&self) -> Uuid {
+        let mut id = [0; 16];
+        let named = Fingerprint::of_parts(&[b"hapax t1 asker", self.key().as_bytes()]);
+        id.copy_from_slice(&named.as_bytes()[..16]);
+        uuid::Builder::from_custom_bytes(id).into_uuid()
     }
 
     async fn answer(&self) -> Result<Option<Arc<str>>, Fault> {
@@ -197,16 +224,25 @@ fn asking() -> Node<Course, Called> {
         LLM,
         Class::Replayable,
         |_: Step, course: Arc<Course>| async move {
-            if course.answer().await?.is_some() {
-                return Ok(Called {
-                    was_paid: true,
-                    usage: Usage::default(),
-                });
+            match course.ask().await? {
+                Asked::Paid(_) => {
+                    return Ok(Called {
+                        was_paid: true,
+                        usage: Usage::default(),
+                    });
+                }
+                Asked::Theirs => return Err(Trouble::under_way().fault()),
+                Asked::Ours => {}
             }
             let question = course.question.as_ref();
             let request = ChatRequest::new(&question.model, &question.prompt);
-            let answer = course.provider()?.chats.chat(&request).await;
-            let answer = answer.map_err(|error| Trouble::of(&error).fault())?;
+            let answer = match course.provider()?.chats.chat(&request).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    course.stop_asking().await;
+                    return Err(Trouble::of(&error).fault());
+                }
+            };
             let usage = answer.usage;
             course.keep(kept(answer)).await?;
             Ok(Called {

@@ -12,6 +12,9 @@ const REFUSALS_MAX: u32 = 5;
 /// The same for a key that is refused: hours. It is not the batch that is wrong, and somebody may set it right.
 const KEYS_REFUSED_MAX: u32 = 500;
 
+/// The word for what is asked elsewhere.
+const UNDER_WAY: &str = "under_way";
+
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Trouble {
@@ -43,6 +46,23 @@ impl Trouble {
             refusals: u32::from(!error.is_transient()),
             message: error.to_string(),
         }
+    }
+
+    /// A batch asks the same.
+    pub(crate) fn under_way() -> Self {
+        Self {
+            word: UNDER_WAY.to_owned(),
+            status: 503,
+            is_transient: true,
+            is_unauthorized: false,
+            retry_after_ms: None,
+            refusals: 0,
+            message: "a batch asks the same".to_owned(),
+        }
+    }
+
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.word == UNDER_WAY
     }
 
     /// Reads the error of a job or of an operation. What is not ours is a failure in its own words.

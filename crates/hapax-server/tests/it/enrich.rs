@@ -10,6 +10,7 @@ mod killed;
 mod outages;
 mod real;
 mod seen;
+mod shared;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -203,6 +204,7 @@ fn configured<'a>(
         .env("OPENAI_BASE_URL", provider.base_url())
         .env("LITELLM_MASTER_KEY", KEY)
         .env("T1_BATCH_SYNC_INTERVAL_MS", "50")
+        .env("HAPAX_LLM_TIMEOUT_MS", "4000")
         .env("EMAIL_IMPORT_ROOT", root.path())
 }
 

@@ -23,6 +23,27 @@ REVOKE ALL ON llm_answer FROM PUBLIC;
 -- The first answer stays, so nobody of ours changes one.
 GRANT SELECT, INSERT ON llm_answer TO hapax_app;
 
+-- What is being asked now, and by whom: a batch, or a request that somebody waits for. Until that is answered nobody
+-- else asks the same.
+CREATE TABLE llm_question (
+    tenant_id uuid NOT NULL,
+    request_key bytea NOT NULL,
+    asker uuid NOT NULL,
+    until bigint NOT NULL,
+
+    CONSTRAINT llm_question_pkey PRIMARY KEY (request_key, tenant_id),
+    CONSTRAINT llm_question_key_is_a_sha256 CHECK (octet_length(request_key) = 32)
+);
+CREATE INDEX idx_llm_question_asker ON llm_question (asker, tenant_id);
+ALTER TABLE llm_question ENABLE ROW LEVEL SECURITY;
+ALTER TABLE llm_question FORCE ROW LEVEL SECURITY;
+CREATE POLICY llm_question_tenant_isolation ON llm_question
+    FOR ALL TO hapax_app
+    USING (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid)
+    WITH CHECK (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid);
+REVOKE ALL ON llm_question FROM PUBLIC;
+GRANT SELECT, INSERT, UPDATE, DELETE ON llm_question TO hapax_app;
+
 -- The same in both homes.
 DO $homes$
 DECLARE
@@ -66,10 +87,13 @@ ALTER TABLE {home}.t1_batch_items
     -- What the model answered, and what was made of it.
     ADD COLUMN raw text,
     ADD COLUMN result jsonb,
+    -- The first sending that brought it no answer.
+    ADD COLUMN missed_in bigint,
     ADD CONSTRAINT t1_batch_items_status_word CHECK (
-        status IN ('candidate', 'queued', 'answered', 'completed', 'stale', 'parse_error', 'failed')
+        status IN ('candidate', 'queued', 'waiting', 'answered', 'completed', 'stale', 'parse_error', 'failed')
     ),
     ADD CONSTRAINT t1_batch_items_request_is_an_object CHECK (jsonb_typeof(request) = 'object'),
+    ADD CONSTRAINT t1_batch_items_missed_in_a_sending CHECK (missed_in > 0),
     ADD CONSTRAINT t1_batch_items_request_is_measured CHECK ((request IS NULL) = (request_bytes IS NULL));
 
 -- Who looks for what is due serves every tenant, changes nothing, and sees no content.

@@ -26,10 +26,12 @@ CREATE INDEX idx_pkm_t1_batches_newest ON pkm_t1_batches (tenant_id, created_at,
 
 -- The text of an item that is of no entry: title, author, content_type, clean_text. Of an entry it is the entry's.
 ALTER TABLE pkm_t1_batch_items ADD COLUMN request TEXT CHECK (json_valid(request) AND json_type(request) = 'object')
-    CHECK (status IN ('candidate', 'queued', 'answered', 'completed', 'stale', 'parse_error', 'failed'));
+    CHECK (status IN ('candidate', 'queued', 'waiting', 'answered', 'completed', 'stale', 'parse_error', 'failed'));
 -- What the model answered, and what was made of it.
 ALTER TABLE pkm_t1_batch_items ADD COLUMN raw TEXT;
 ALTER TABLE pkm_t1_batch_items ADD COLUMN result TEXT CHECK (json_valid(result));
+-- The first sending that brought it no answer.
+ALTER TABLE pkm_t1_batch_items ADD COLUMN missed_in INTEGER CHECK (missed_in > 0);
 
 CREATE INDEX idx_pkm_t1_items_status ON pkm_t1_batch_items (tenant_id, batch_id, status, item_id)
  WHERE batch_id IS NOT NULL;
@@ -59,10 +61,12 @@ CREATE INDEX idx_pkm_test_t1_batches_newest ON pkm_test_t1_batches (tenant_id, c
 
 -- The text of an item that is of no entry: title, author, content_type, clean_text. Of an entry it is the entry's.
 ALTER TABLE pkm_test_t1_batch_items ADD COLUMN request TEXT CHECK (json_valid(request) AND json_type(request) = 'object')
-    CHECK (status IN ('candidate', 'queued', 'answered', 'completed', 'stale', 'parse_error', 'failed'));
+    CHECK (status IN ('candidate', 'queued', 'waiting', 'answered', 'completed', 'stale', 'parse_error', 'failed'));
 -- What the model answered, and what was made of it.
 ALTER TABLE pkm_test_t1_batch_items ADD COLUMN raw TEXT;
 ALTER TABLE pkm_test_t1_batch_items ADD COLUMN result TEXT CHECK (json_valid(result));
+-- The first sending that brought it no answer.
+ALTER TABLE pkm_test_t1_batch_items ADD COLUMN missed_in INTEGER CHECK (missed_in > 0);
 
 CREATE INDEX idx_pkm_test_t1_items_status ON pkm_test_t1_batch_items (tenant_id, batch_id, status, item_id)
  WHERE batch_id IS NOT NULL;
@@ -76,3 +80,16 @@ CREATE TABLE llm_answer (
 
     PRIMARY KEY (request_key, tenant_id)
 ) STRICT;
+
+-- What is being asked now, and by whom: a batch, or a request that somebody waits for. Until that is answered nobody else
+-- asks the same.
+CREATE TABLE llm_question (
+    tenant_id    BLOB    NOT NULL CHECK (length(tenant_id) = 16),
+    request_key  BLOB    NOT NULL CHECK (length(request_key) = 32),
+    asker        BLOB    NOT NULL CHECK (length(asker) = 16),
+    until        INTEGER NOT NULL,
+
+    PRIMARY KEY (request_key, tenant_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idx_llm_question_asker ON llm_question (tenant_id, asker);

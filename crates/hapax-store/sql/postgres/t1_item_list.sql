@@ -25,7 +25,7 @@ SELECT t.item_id, t.entry_id, t.content_hash, t.status,
               FROM {schema}.entries AS e
              WHERE e.tenant_id = $1 AND e.entry_id = t.entry_id)
        )::text END,
-       t.raw, t.result::text, t.error, t.updated_at
+       t.raw, t.result::text, t.error, t.updated_at, t.missed_in
   FROM {schema}.t1_batch_items AS t
  WHERE t.tenant_id = $1 AND t.batch_id = $2
    AND t.item_id = ANY(ARRAY(SELECT p.item_id FROM page AS p WHERE coalesce(p.bytes_before, 0) <= $7::bigint))

@@ -98,12 +98,12 @@ impl Session {
         } else if !self.rls_enabled {
             "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for \
              token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity, observation, imports, \
-             llm_answer and all tables of the schemas pkm and pkm_test"
+             llm_answer, llm_question and all tables of the schemas pkm and pkm_test"
                 .to_owned()
         } else if !self.rls_forced {
             "row level security is not forced; ALTER TABLE idempotency_keys FORCE ROW LEVEL SECURITY, and the same \
              for token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity, observation, imports, \
-             llm_answer and all tables of the schemas pkm and pkm_test"
+             llm_answer, llm_question and all tables of the schemas pkm and pkm_test"
                 .to_owned()
         } else {
             return Ok(());

@@ -174,7 +174,7 @@ impl Llm {
             timeout: self.config.transfer_timeout,
             ..self.outgoing(Method::POST, &["files"], CHAT_BYTES_MAX)?
         };
-        self.call(Operation::Upload, &outgoing, |body| {
+        self.call(Operation::Upload, NO_MODEL, &outgoing, |body| {
             let id = body["id"].as_str().ok_or("the file has no id")?;
             FileId::new(id).map_err(|error| error.to_string())
         })
@@ -192,7 +192,8 @@ impl Llm {
             body: Some((json_type(), Bytes::from(body))),
             ..self.outgoing(Method::POST, &["batches"], CHAT_BYTES_MAX)?
         };
-        self.call(Operation::CreateBatch, &outgoing, Batch::read)
+        let model = batch.model.as_deref().unwrap_or(NO_MODEL);
+        self.call(Operation::CreateBatch, model, &outgoing, Batch::read)
             .await
     }
 
@@ -202,7 +203,7 @@ impl Llm {
     /// [`LlmError`].
     pub async fn batch(&self, id: &BatchId) -> Result<Batch, LlmError> {
         let outgoing = self.outgoing(Method::GET, &["batches", id.as_str()], CHAT_BYTES_MAX)?;
-        self.call(Operation::ReadBatch, &outgoing, Batch::read)
+        self.call(Operation::ReadBatch, NO_MODEL, &outgoing, Batch::read)
             .await
     }
 
@@ -223,7 +224,7 @@ impl Llm {
                 query.append_pair("after", after.as_str());
             }
         }
-        self.call(Operation::ListBatches, &outgoing, BatchPage::read)
+        self.call(Operation::ListBatches, NO_MODEL, &outgoing, BatchPage::read)
             .await
     }
 
@@ -267,10 +268,11 @@ impl Llm {
     async fn call<T>(
         &self,
         operation: Operation,
+        model: &str,
         outgoing: &Outgoing,
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Result<T, LlmError> {
-        let mut watch = Watch::new(operation, NO_MODEL, NO_MODE);
+        let mut watch = Watch::new(operation, model, NO_MODE);
         let received = self.send(&mut watch, operation, outgoing).await;
         let answer = received.and_then(|received| Ok((received.status, read_as(&received, read)?)));
         ended(watch, answer)

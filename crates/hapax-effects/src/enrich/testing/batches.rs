@@ -1,5 +1,7 @@
 //! Batches at the fake: they move one step each time they are read, and end as they are told to.
 
+use std::time::{Duration, Instant};
+
 use hapax_core::Fingerprint;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,6 +31,8 @@ pub struct BatchScript {
     pub fate: Fate,
     /// It stays where it is until it is released.
     pub is_held: bool,
+    /// It is not listed for so long after it was created.
+    pub listed_after_ms: u64,
     /// The output is in another order than the input.
     pub is_shuffled: bool,
     /// So many lines of the output are there twice.
@@ -48,6 +52,7 @@ impl Default for BatchScript {
         Self {
             fate: Fate::Completed,
             is_held: false,
+            listed_after_ms: 0,
             is_shuffled: true,
             duplicates: 0,
             missing: 0,
@@ -64,6 +69,7 @@ pub(super) struct FakeBatch {
     status: &'static str,
     asked: Value,
     created_at: u64,
+    listed_from: Instant,
     output_file_id: Option<String>,
     error_file_id: Option<String>,
     total: usize,
@@ -75,6 +81,7 @@ impl FakeBatch {
     pub(super) fn new(id: String, script: BatchScript, asked: Value, total: usize) -> Self {
         Self {
             id,
+            listed_from: Instant::now() + Duration::from_millis(script.listed_after_ms),
             script,
             status: "validating",
             asked,
@@ -85,6 +92,10 @@ impl FakeBatch {
             failed: 0,
             completed: 0,
         }
+    }
+
+    pub(super) fn is_listed(&self) -> bool {
+        Instant::now() >= self.listed_from
     }
 
     pub(super) fn cancel(&mut self) {

@@ -342,7 +342,8 @@ fn listed(state: &mut State, query: &[(String, String)]) -> Answer {
         .and_then(|limit| limit.parse().ok())
         .unwrap_or(20);
     let after = value("after");
-    let newest: Vec<&FakeBatch> = state.batches.iter().rev().collect();
+    let newest = state.batches.iter().rev();
+    let newest: Vec<&FakeBatch> = newest.filter(|batch| batch.is_listed()).collect();
     let start = after.map_or(0, |after| {
         let found = newest.iter().position(|batch| batch.id == after);
         found.map_or(newest.len(), |place| place + 1)

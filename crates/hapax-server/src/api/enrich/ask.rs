@@ -28,6 +28,8 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const MARGIN: Duration = Duration::from_secs(2);
 /// When to ask again for what is still being asked.
 const LATER: Duration = Duration::from_secs(2);
+/// The same for what a batch asks.
+const BATCH: Duration = Duration::from_secs(60);
 
 /// A text to be enriched.
 #[derive(Deserialize)]
@@ -71,6 +73,7 @@ pub(in crate::api) async fn ask(
         Told::Written(written, was_there) => answer(*written, &quality, was_there),
         Told::Trouble(trouble) => Err(no_answer(&trouble).into()),
         Told::Busy => Err(busy().into()),
+        Told::UnderWay => Err(under_way().into()),
     }
 }
 
@@ -135,4 +138,16 @@ fn busy() -> Problem {
     )
     .with_detail("reason", "in_progress")
     .retry_after(LATER)
+}
+
+/// A batch may take a day, so nobody is kept waiting for it.
+fn under_way() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "llm_unavailable",
+        "a batch asks the same of the same model, and is not paid for twice; ask again when it is done, or send \
+         \"force\": true to pay for an answer now",
+    )
+    .with_detail("reason", "in_batch")
+    .retry_after(BATCH)
 }

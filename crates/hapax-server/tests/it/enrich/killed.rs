@@ -12,6 +12,7 @@ on_both_stores!(
     a_batch_survives_a_death_before_every_write,
     an_expired_batch_survives_a_death_after_every_write,
     a_batch_survives_a_kill_while_the_provider_creates_it,
+    a_batch_that_is_listed_late_is_adopted_after_a_kill,
 );
 
 /// How a process dies: right before its n-th write, or right after it.
@@ -145,9 +146,22 @@ fn an_expired_batch_survives_a_death_after_every_write(store: Store) {
 }
 
 fn a_batch_survives_a_kill_while_the_provider_creates_it(store: Store) {
+    is_adopted(House::new(store), "a kill");
+}
+
+fn a_batch_that_is_listed_late_is_adopted_after_a_kill(store: Store) {
     let house = House::new(store);
+    house.provider.batches_go(BatchScript {
+        listed_after_ms: 2500,
+        ..BatchScript::default()
+    });
+    is_adopted(house, "a late list");
+}
+
+/// The provider creates a batch, and the process dies before it hears of it.
+fn is_adopted(house: House, mark: &str) {
     house.provider.next(Endpoint::CreateBatch, Reply::HangAfter);
-    let batch = house.batch(&items("a kill"));
+    let batch = house.batch(&items(mark));
     let until = std::time::Instant::now() + super::PATIENCE;
     while house.provider.counts().batches_created == 0 {
         assert!(std::time::Instant::now() < until);

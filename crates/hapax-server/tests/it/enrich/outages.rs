@@ -13,6 +13,7 @@ on_both_stores!(
     a_batch_that_was_created_without_an_answer_is_adopted,
     a_provider_that_always_refuses_is_believed_in_the_end,
     both_schemas_complete_while_the_test_mode_flips,
+    a_flood_in_one_schema_does_not_keep_the_other_waiting,
 );
 
 fn a_batch_waits_for_a_provider_that_is_away(store: Store) {
@@ -126,4 +127,24 @@ fn both_schemas_complete_while_the_test_mode_flips(store: Store) {
             );
         }
     });
+}
+
+fn a_flood_in_one_schema_does_not_keep_the_other_waiting(store: Store) {
+    const FLOOD: usize = 40;
+    let house = House::new(store);
+    // The provider is away while the flood gathers, so that all of it waits to be sent.
+    house.provider.goes_down();
+    for number in 0..FLOOD {
+        house.batch(&json!([{"clean_text": format!("Flood number {number}.")}]));
+    }
+    house.post("/db/test-mode/set", &json!({"is_test_mode": true}));
+    let drop = house.batch(&json!([{"clean_text": "A drop."}]));
+    house.provider.comes_back();
+
+    let ended = house.ended(&drop);
+
+    assert_eq!(statuses(&ended), ["completed"], "{ended}");
+    let open = house.owner("GET", "/status/t1/batch?schema=pkm&limit=500", "");
+    let open = open.json()["items"].as_array().unwrap().len();
+    assert!(open > FLOOD / 2, "the drop was among the last: {open} open");
 }

@@ -7,6 +7,7 @@ pub mod changing;
 pub mod imported;
 pub mod isolation;
 pub mod listing;
+pub mod questions;
 pub mod reading;
 pub mod settling;
 pub mod texts;
@@ -100,6 +101,17 @@ macro_rules! t1_conformance {
                 an_answer_belongs_to_its_tenant,
                 over_the_limit_of_answers_is_refused,
                 any_answer_comes_back,
+            );
+            $crate::conformance_cases!($open, t1::questions:
+                what_one_asks_nobody_else_is_told_to_ask,
+                of_many_who_ask_at_once_one_is_told_to,
+                what_was_answered_is_not_asked,
+                an_answer_ends_the_asking,
+                who_stops_asks_nothing_any_more,
+                an_asking_ends_with_its_time,
+                a_batch_that_ends_asks_nothing_any_more,
+                tenants_ask_for_themselves,
+                over_the_limit_of_questions_is_refused,
             );
             $crate::conformance_cases!($open, t1::imported:
                 an_imports_batch_is_a_batch,

@@ -292,6 +292,7 @@ pub(super) fn becoming(item: &Item, from: ItemStatus, to: ItemStatus) -> ItemCha
         raw: None,
         result: None,
         error: None,
+        missed_in: None,
         entry: None,
     }
 }

@@ -89,7 +89,9 @@ fn every_statement_on_entries_goes_through_an_index_and_sorts_nothing() {
         (imports::RUNNING, "idx_imports_running"),
         (imports::LIST, "idx_imports_newest"),
         (imports::WRITE, "sqlite_autoindex_imports_1"),
-        (t1::ANSWER_FIND, "sqlite_autoindex_llm_answer_1"),
+        (t1::questions::ANSWER_FIND, "sqlite_autoindex_llm_answer_1"),
+        (t1::questions::END, "PRIMARY KEY"),
+        (t1::questions::STOP, "idx_llm_question_asker"),
     ] {
         is_direct(&connection, sql, index);
     }

@@ -62,6 +62,7 @@ async fn settle(ledger: &SqliteLedger, batch: &Batch, gist: &str) -> Option<Item
         raw: Some(gist.into()),
         result: Some(json!({"gist": gist})),
         error: None,
+        missed_in: None,
         entry: Some(fields),
     };
     let settled = ledger.settle_items(Tenant::DEFAULT, batch.schema, batch.id, vec![change]);

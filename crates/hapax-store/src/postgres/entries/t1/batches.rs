@@ -16,6 +16,7 @@ use super::super::super::reader::SET_TENANT;
 use super::super::mode::At;
 use super::super::rows::json_text;
 use super::super::writes::lock_key;
+use super::questions::STOP;
 use super::rows;
 use super::statements::Statements;
 use crate::t1::{
@@ -176,7 +177,11 @@ impl PgLedger {
                 .filter(|_| is_changed)
                 .map(|row| rows::batch(schema, row));
             let found = read(link, found.transpose()).await?;
-            link.finish(Vec::new(), is_changed).await?;
+            let mut orders = Vec::new();
+            if is_changed && state.status.is_terminal() {
+                orders.push(Order::Query(STOP, vec![&to, &id]));
+            }
+            link.finish(orders, is_changed).await?;
             Ok(found.map(|(_, batch)| batch))
         })
     }

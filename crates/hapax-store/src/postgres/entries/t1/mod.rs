@@ -2,20 +2,21 @@
 //! asked of a model is somebody else's business.
 //!
 //! Where to read on: `batches` keeps and changes batches, `items` reads and settles their items as `settling` says,
-//! `answers` keeps what was paid for, `rows` is what is read.
+//! `questions` is what is asked and keeps what was paid for, `rows` is what is read.
 
-mod answers;
 mod batches;
 mod items;
+mod questions;
 mod rows;
 mod settling;
 mod statements;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_core::entry::{
-    Batch, BatchState, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus, NewBatch, Schema,
-    Target,
+    Asked, Batch, BatchState, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus, NewBatch,
+    Schema, Target,
 };
 use hapax_core::{Answer, Fingerprint, Tenant};
 use uuid::Uuid;
@@ -96,6 +97,26 @@ impl Batches for PgLedger {
             }
             self.find_answers(tenant, keys).await
         })
+    }
+
+    fn ask(
+        &self,
+        tenant: Tenant,
+        who: Uuid,
+        lasting: Duration,
+        keys: Vec<Fingerprint>,
+    ) -> Answer<'_, Vec<Asked>> {
+        Box::pin(async move {
+            at_most_answers(keys.len())?;
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.put_questions(tenant, who, lasting, keys).await
+        })
+    }
+
+    fn stop_asking(&self, tenant: Tenant, who: Uuid) -> Answer<'_, ()> {
+        Box::pin(self.drop_questions(tenant, who))
     }
 
     fn keep_answers(

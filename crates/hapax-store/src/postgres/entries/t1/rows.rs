@@ -72,6 +72,7 @@ pub(super) fn item(row: &Row) -> Result<Item, Error> {
         result: result.transpose()?,
         error: get(row, 7)?,
         updated_at: time(row, 8)?,
+        missed_in: get::<Option<i64>>(row, 9)?.map(small).transpose()?,
     })
 }
 

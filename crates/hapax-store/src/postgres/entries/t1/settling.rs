@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::super::super::columns::Param;
 use super::super::rows::{Columns, Revisions, json_text};
 use super::rows::{Seen, parts};
+use crate::t1::STALE;
 
 /// What is written, and what is answered then.
 pub(super) struct Settling {
@@ -67,6 +68,7 @@ struct Next {
     raw: Option<Arc<str>>,
     result: Option<String>,
     error: Option<String>,
+    missed_in: Option<i64>,
 }
 
 impl Next {
@@ -93,7 +95,7 @@ impl Bench {
                         refused => (ItemStatus::Failed, refused),
                     }
                 }
-                Some(_) | None => (ItemStatus::Stale, None),
+                Some(_) | None => (ItemStatus::Stale, Some(STALE.to_owned())),
             },
             (None, _) | (_, None) => (change.to, None),
         };
@@ -101,12 +103,15 @@ impl Bench {
             seen.status = status;
         }
         let before = self.next.remove(&change.item_id);
-        let (raw, result) = before.map_or((None, None), |before| (before.raw, before.result));
+        let (raw, result, missed_in) = before.map_or((None, None, None), |before| {
+            (before.raw, before.result, before.missed_in)
+        });
         let next = Next {
             status,
             raw: change.raw.clone().or(raw),
             result: change.result.as_ref().map(json_text).or(result),
             error: refused.or_else(|| change.error.clone()),
+            missed_in: missed_in.or(change.missed_in.map(i64::from)),
         };
         self.next.insert(change.item_id, next);
         Some(status)
@@ -143,6 +148,7 @@ pub(super) struct Items {
     raw: Vec<Option<String>>,
     result: Vec<Option<String>>,
     error: Vec<Option<String>>,
+    missed_in: Vec<Option<i64>>,
 }
 
 impl Items {
@@ -156,6 +162,7 @@ impl Items {
                 .push(next.raw.map(|raw| raw.as_ref().to_owned()));
             columns.result.push(next.result);
             columns.error.push(next.error);
+            columns.missed_in.push(next.missed_in);
         }
         columns
     }
@@ -176,6 +183,7 @@ impl Items {
             &self.raw,
             &self.result,
             &self.error,
+            &self.missed_in,
         ]
     }
 }

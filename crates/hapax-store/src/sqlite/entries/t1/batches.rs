@@ -180,6 +180,9 @@ pub(super) fn change(
     if changed == 0 {
         return Ok((None, effect(false)));
     }
+    if state.status.is_terminal() {
+        super::questions::stop(connection, tenant, id)?;
+    }
     let found = find_in(connection, tenant, schema, id)?;
     Ok((found.map(|(_, batch)| batch), WROTE))
 }

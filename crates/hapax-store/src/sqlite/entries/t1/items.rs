@@ -15,7 +15,7 @@ use super::super::rows::{self, json, tenant_bytes};
 use super::super::statements::Statements;
 use super::super::writes;
 use super::effect;
-use crate::t1::{bytes as text_bytes, page, status_of, text_of, unreadable};
+use crate::t1::{STALE, bytes as text_bytes, page, status_of, text_of, unreadable};
 
 /// What a change weighs beside its texts, roughly.
 const OVERHEAD_BYTES: usize = 512;
@@ -77,6 +77,7 @@ fn read(row: &rusqlite::Row<'_>) -> Result<Item, Fault> {
         result: result.map(|result| json(&result)).transpose()?,
         error: row.get(7)?,
         updated_at: Time::from_ms(row.get(8)?),
+        missed_in: row.get(9)?,
     })
 }
 
@@ -135,6 +136,7 @@ pub(super) fn settle(
             change.result.as_ref().map(Value::to_string),
             error.as_ref().or(change.error.as_ref()),
             now.as_ms(),
+            change.missed_in,
         ])?;
         settled.push(Some(status));
         wrote = true;
@@ -174,7 +176,7 @@ fn enrich(
     // Made of what the row says, so that a text that somebody changed by hand counts as well.
     let said = row.as_ref().and_then(|row| enrichable(&row.fields));
     let (Some(row), true) = (row, said == Some(seen.hash)) else {
-        return Ok((ItemStatus::Stale, None));
+        return Ok((ItemStatus::Stale, Some(STALE.to_owned())));
     };
     write(connection, sql, tenant, row, fields, now).map(|refused| match refused {
         None => (change.to, None),

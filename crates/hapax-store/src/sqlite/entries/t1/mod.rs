@@ -3,28 +3,24 @@
 
 mod batches;
 mod items;
+pub(super) mod questions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_core::entry::{
-    Batch, BatchState, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus, NewBatch, Schema,
-    Target,
+    Asked, Batch, BatchState, Batches, DueBatch, Item, ItemChange, ItemScan, ItemStatus, NewBatch,
+    Schema, Target,
 };
-use hapax_core::{Answer, Fingerprint, Tenant, Time};
-use rusqlite::{Connection, OptionalExtension, params};
+use hapax_core::{Answer, Fingerprint, Tenant};
 use uuid::Uuid;
 
 use super::super::SqliteLedger;
-use super::super::fault::Fault;
 use super::super::queue::Effect;
-use super::rows::tenant_bytes;
 use crate::t1::{
     Prepared, at_most_answers, at_most_changes, taken, taken_answers, taken_change, taken_members,
     taken_state, weight,
 };
-
-pub(super) const ANSWER_FIND: &str = include_str!("../../../../sql/sqlite/answer_find.sql");
-const ANSWER_PUT: &str = include_str!("../../../../sql/sqlite/answer_put.sql");
 
 impl Batches for SqliteLedger {
     fn add_batch(&self, tenant: Tenant, target: Target, new: NewBatch) -> Answer<'_, Batch> {
@@ -130,10 +126,36 @@ impl Batches for SqliteLedger {
             at_most_answers(keys.len())?;
             self.read(move |connection| {
                 let seen = connection.unchecked_transaction()?;
-                paid(&seen, tenant, &keys)
+                questions::paid(&seen, tenant, &keys)
             })
             .await
         })
+    }
+
+    fn ask(
+        &self,
+        tenant: Tenant,
+        who: Uuid,
+        lasting: Duration,
+        keys: Vec<Fingerprint>,
+    ) -> Answer<'_, Vec<Asked>> {
+        Box::pin(async move {
+            at_most_answers(keys.len())?;
+            let clock = self.clock.clone();
+            self.write(keys.len().max(1), 0, move |connection| {
+                let now = clock.now();
+                let until = now.plus(lasting);
+                questions::ask(connection, tenant, who, (now, until), &keys)
+            })
+            .await
+        })
+    }
+
+    fn stop_asking(&self, tenant: Tenant, who: Uuid) -> Answer<'_, ()> {
+        Box::pin(self.write(1, 0, move |connection| {
+            let stopped = questions::stop(connection, tenant, who)?;
+            Ok(((), effect(stopped > 0)))
+        }))
     }
 
     fn keep_answers(
@@ -147,41 +169,11 @@ impl Batches for SqliteLedger {
             let bytes = answers.iter().map(|(_, raw)| raw.len()).sum();
             let clock = self.clock.clone();
             self.write(answers.len().max(1), bytes, move |connection| {
-                keep(connection, tenant, &answers, clock.now())
+                questions::keep(connection, tenant, &answers, clock.now())
             })
             .await
         })
     }
-}
-
-fn paid(
-    connection: &Connection,
-    tenant: Tenant,
-    keys: &[Fingerprint],
-) -> Result<Vec<Option<Arc<str>>>, Fault> {
-    let mut find = connection.prepare_cached(ANSWER_FIND)?;
-    let mut found = Vec::with_capacity(keys.len());
-    for key in keys {
-        let params = params![key.as_bytes(), tenant_bytes(tenant)];
-        let raw: Option<Arc<str>> = find.query_row(params, |row| row.get(0)).optional()?;
-        found.push(raw);
-    }
-    Ok(found)
-}
-
-fn keep(
-    connection: &Connection,
-    tenant: Tenant,
-    answers: &[(Fingerprint, Arc<str>)],
-    now: Time,
-) -> Result<((), Effect), Fault> {
-    let mut put = connection.prepare_cached(ANSWER_PUT)?;
-    let mut written = 0;
-    for (key, raw) in answers {
-        let params = params![tenant_bytes(tenant), key.as_bytes(), raw, now.as_ms()];
-        written += put.execute(params)?;
-    }
-    Ok(((), effect(written > 0)))
 }
 
 fn effect(wrote: bool) -> Effect {

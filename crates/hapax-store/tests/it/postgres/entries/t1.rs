@@ -81,6 +81,7 @@ fn completing(item: &Item, gist: &str) -> ItemChange {
         raw: Some(gist.into()),
         result: Some(json!({ "gist": gist })),
         error: None,
+        missed_in: None,
         entry: Some(fields),
     }
 }

@@ -3,11 +3,12 @@
 use super::super::super::database::Database;
 use super::super::plans::{SETTINGS, touched};
 
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     "pkm.entries",
     "pkm.t1_batches",
     "pkm.t1_batch_items",
     "llm_answer",
+    "llm_question",
 ];
 
 /// Entries, batches and items of three tenants, of which few did not end; a batch of a thousand items; and answers.
@@ -26,6 +27,9 @@ const GROW: &str = "INSERT INTO pkm.entries (tenant_id, source, clean_text) \
       SELECT '00000000-0000-0000-0000-000000000001', md5('big')::uuid, n * 3, sha256(n::text::bytea), 'queued', now(), now() \
         FROM generate_series(1, 1000) AS n; \
     INSERT INTO llm_answer SELECT ('00000000-0000-0000-0000-00000000000' || 1 + n % 3)::uuid, sha256(n::text::bytea), 'A', 0 \
+        FROM generate_series(1, 20000) AS n; \
+    INSERT INTO llm_question SELECT ('00000000-0000-0000-0000-00000000000' || 1 + n % 3)::uuid, sha256(n::text::bytea), \
+             md5((n / 10)::text)::uuid, 0 \
         FROM generate_series(1, 20000) AS n";
 
 macro_rules! sql {
@@ -132,7 +136,7 @@ async fn no_statement_of_enrichment_walks_what_it_was_not_asked_for() {
             sql!("t1_item_settle"),
             app,
             format!(
-                "{batch}, now(), {numbers}, '{{completed,failed,stale}}', '{{a,NULL,c}}', '{{1,NULL,3}}', '{{NULL,NULL,e}}'"
+                "{batch}, now(), {numbers}, '{{completed,failed,stale}}', '{{a,NULL,c}}', '{{1,NULL,3}}', '{{NULL,NULL,e}}', '{{NULL,2,1}}'"
             ),
             200,
         ),
@@ -146,6 +150,24 @@ async fn no_statement_of_enrichment_walks_what_it_was_not_asked_for() {
             sql!("answer_put"),
             app,
             format!("{tenant}, 0, ARRAY[sha256('3'), sha256('new')], '{{a,b}}'"),
+            80,
+        ),
+        (
+            sql!("question_ask"),
+            app,
+            format!("{tenant}, 0, md5('1')::uuid, 1000, ARRAY[sha256('3'), sha256('new')]"),
+            80,
+        ),
+        (
+            sql!("question_end"),
+            app,
+            format!("{tenant}, ARRAY[sha256('3'), sha256('new')]"),
+            60,
+        ),
+        (
+            sql!("question_stop"),
+            app,
+            format!("{tenant}, md5('1')::uuid"),
             80,
         ),
         (

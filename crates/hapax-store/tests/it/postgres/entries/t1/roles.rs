@@ -1,23 +1,35 @@
 //! Who sees and changes what of enrichment: one tenant at a time; who looks for what is due sees no content.
 
-use hapax_core::entry::{BatchState, BatchStatus, Batches};
+use std::time::Duration;
+
+use hapax_core::entry::{Asked, BatchState, BatchStatus, Batches};
 use hapax_core::{Fingerprint, Kind};
 use hapax_store::PgLedger;
 use hapax_store::postgres::PgOptions;
+use uuid::Uuid;
 
 use super::super::super::database::Database;
 use super::super::{number, refused, tenant};
 use super::{add, completing, entry, items, opened, own, settle};
 
-const TABLES: [&str; 3] = ["pkm.t1_batches", "pkm.t1_batch_items", "llm_answer"];
+const TABLES: [&str; 4] = [
+    "pkm.t1_batches",
+    "pkm.t1_batch_items",
+    "llm_answer",
+    "llm_question",
+];
 
-/// A batch with an item and a paid answer, of each of two tenants.
+/// A batch with an item, a paid answer and something asked, of each of two tenants.
 async fn two_tenants() -> (Database, PgLedger) {
     let (database, ledger) = opened().await;
     for of in [1, 2] {
         add(&ledger, of, of, vec![own("secret")]).await;
         let answers = vec![(Fingerprint::of(b"asked"), format!("secret {of}").into())];
         ledger.keep_answers(tenant(of), answers).await.unwrap();
+        let (who, hour) = (Uuid::from_u128(of), Duration::from_secs(3600));
+        let asked = vec![Fingerprint::of(b"asked by two")];
+        let asked = ledger.ask(tenant(of), who, hour, asked).await;
+        assert_eq!(asked.unwrap(), [Asked::Ours]);
     }
     (database, ledger)
 }
@@ -42,6 +54,7 @@ async fn the_app_role_sees_and_writes_one_tenants_batches_and_answers_only() {
         assert_eq!(refused(&raw, &moved).await, "42501", "{table}");
     }
     for forged in [
+        "INSERT INTO llm_question SELECT '00000000-0000-0000-0000-000000000002', request_key, asker, 0 FROM llm_question",
         "INSERT INTO llm_answer SELECT '00000000-0000-0000-0000-000000000002', request_key, 'mine', 0 FROM llm_answer",
         "INSERT INTO pkm.t1_batches (tenant_id, batch_id, status, completion_window, request_count, created_at, updated_at) \
          VALUES ('00000000-0000-0000-0000-000000000002', '00000000-0000-0000-0000-000000000002', 'queued', '', 1, now(), now())",

@@ -238,6 +238,9 @@ pub(crate) struct Key {
     /// Print JSON.
     #[arg(long, conflicts_with = "canon")]
     pub(crate) json: bool,
+    /// Take each line as a document of its own; print a hash for each, or `refused:REASON`.
+    #[arg(long, conflicts_with_all = ["canon", "json"])]
+    pub(crate) lines: bool,
     /// The file to read; `-` is standard input.
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) file: PathBuf,

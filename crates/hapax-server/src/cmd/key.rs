@@ -1,7 +1,7 @@
-//! `hapax key`: the canonical hash, or the canonical bytes, of one JSON document.
+//! `hapax key`: the canonical hash, or the canonical bytes, of one JSON document, or the hash of each line of a file.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -14,8 +14,13 @@ use crate::out;
 
 /// The largest document that is read.
 const BYTES_MAX: u64 = 1 << 30;
+/// How much is printed at a time.
+const CHUNK_BYTES: usize = 64 << 10;
 
 pub(super) fn run(args: &Key) -> Result<()> {
+    if args.lines {
+        return hash_lines(args);
+    }
     let input = read(&args.file)?;
     let answer = if args.canon {
         canonical::canonical(&input, args.profile)
@@ -45,12 +50,66 @@ pub(super) fn run(args: &Key) -> Result<()> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    if path == Path::new("-") {
-        return bounded(std::io::stdin().lock()).context("reading standard input");
+/// A hash for each line, as they are read.
+fn hash_lines(args: &Key) -> Result<()> {
+    let (source, name) = open(&args.file)?;
+    let mut source = BufReader::new(source);
+    let mut told = String::new();
+    let (mut lines, mut refused, mut line) = (0_u64, 0_u64, Vec::new());
+    loop {
+        line.clear();
+        let most = (&mut source).take(BYTES_MAX + 1);
+        let read = { most }.read_until(b'\n', &mut line);
+        if read.with_context(|| format!("reading {name}"))? == 0 {
+            break;
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        } else if line.len() as u64 > BYTES_MAX {
+            return Err(Usage::error(format!(
+                "line {} is over {BYTES_MAX} bytes",
+                lines + 1
+            )));
+        }
+        lines += 1;
+        match canonical::hash(&line, args.profile) {
+            Ok(hash) => told.push_str(&hash),
+            Err(reject) => {
+                refused += 1;
+                told.push_str("refused:");
+                told.push_str(reject.reason.as_str());
+            }
+        }
+        told.push('\n');
+        if told.len() >= CHUNK_BYTES {
+            out::bytes(told.as_bytes())?;
+            told.clear();
+        }
     }
-    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
-    bounded(file).with_context(|| format!("reading {}", path.display()))
+    out::bytes(told.as_bytes())?;
+    if refused > 0 {
+        out::note(&format!("hapax: refused {refused} of {lines} lines"));
+        return Err(Failed.into());
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let (source, name) = open(path)?;
+    bounded(source).with_context(|| format!("reading {name}"))
+}
+
+/// What is read, and what it is called.
+fn open(path: &Path) -> Result<(Box<dyn Read>, String)> {
+    if path == Path::new("-") {
+        return Ok((
+            Box::new(std::io::stdin().lock()),
+            "standard input".to_owned(),
+        ));
+    }
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("opening {name}"))?;
+    Ok((Box::new(file), name))
 }
 
 fn bounded(source: impl Read) -> Result<Vec<u8>> {

@@ -47,8 +47,7 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
             vec![worker::receipts(&store, &desk)]
         }
     };
-    let mut named = Vec::new();
-    let mut working = Vec::new();
+    let (mut named, mut working) = (Vec::new(), Vec::new());
     for kind in &kinds {
         for one in of(kind) {
             named.push(kind.to_string());

@@ -110,3 +110,27 @@ fn a_reader_that_leaves_early_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
+
+#[test]
+fn each_line_of_a_file_is_a_document_of_its_own() {
+    let empty = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+    let good = key(&["--lines"], b"{}\n { } \n{}");
+    assert_eq!(good.status.code(), Some(0));
+    let told = String::from_utf8(good.stdout).unwrap();
+    assert_eq!(told, format!("{empty}\n").repeat(3));
+
+    let mixed = key(&["--lines"], b"{}\n{\"a\":1,\"a\":2}\n\n\"\xff\"\n{}\n");
+
+    assert_eq!(mixed.status.code(), Some(1));
+    let told = String::from_utf8(mixed.stdout).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    let refused = [
+        "refused:duplicate_key",
+        "refused:syntax",
+        "refused:invalid_utf8",
+    ];
+    assert_eq!(lines[1..4], refused);
+    assert_eq!((lines[0], lines[4], lines.len()), (empty, empty, 5));
+    let said = String::from_utf8(mixed.stderr).unwrap();
+    assert!(said.contains("refused 3 of 5 lines"), "{said}");
+}

@@ -1,0 +1,1 @@
+"""The client and its parts for asyncio. `_sync` is made from this folder by tools/make_sync."""

@@ -1,0 +1,128 @@
+"""Keys over the remote API: claim, complete, renew and release, and what an operator may do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Optional, cast
+
+from ..shapes import AuditRow, Claim, KeyDeleted, KeyEnded, KeyRenewed, KeyView, Page
+from ..transport import Call, given, path
+from .transport import AsyncTransport
+
+
+class AsyncKeys:
+    """Claims on keys. Every call may be repeated; after a lost answer a repeated claim sees `in_progress`, its own
+    lease, until that runs out, and a repeated release is told lease_lost."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def claim(
+        self,
+        *,
+        method: str,
+        path: str,
+        key: Optional[str] = None,
+        body: Any = None,
+        body_base64: Optional[str] = None,
+        content_type: Optional[str] = None,
+        ttl_seconds: Optional[int] = None,
+        lease_seconds: Optional[int] = None,
+    ) -> Claim:
+        """What the key gets. Without a key the server derives one from the request.
+
+        A `body` that is a text stands for its characters; any other value for its JSON.
+        """
+        asked = given(
+            key=key,
+            method=method,
+            path=path,
+            body=body,
+            body_base64=body_base64,
+            content_type=content_type,
+            ttl_seconds=ttl_seconds,
+            lease_seconds=lease_seconds,
+        )
+        return cast(Claim, await self._transport.json(Call("POST", "/v1/keys/claim", asked)))
+
+    async def complete(
+        self,
+        key_id: str,
+        *,
+        token: str,
+        status: int,
+        headers: Optional[Mapping[str, str]] = None,
+        body: Any = None,
+        body_base64: Optional[str] = None,
+    ) -> KeyEnded:
+        """Records the outcome, once. A status that says "try again" gives the key back instead."""
+        asked = given(
+            token=token,
+            status=status,
+            headers=dict(headers) if headers else None,
+            body=body,
+            body_base64=body_base64,
+        )
+        return cast(KeyEnded, await self._transport.json(Call("POST", path("v1", "keys", key_id, "complete"), asked)))
+
+    async def renew(self, key_id: str, *, token: str) -> KeyRenewed:
+        """Extends the lease."""
+        call = Call("POST", path("v1", "keys", key_id, "renew"), {"token": token})
+        return cast(KeyRenewed, await self._transport.json(call))
+
+    async def release(self, key_id: str, *, token: str) -> KeyEnded:
+        """Gives the key back: the next claim runs as new."""
+        call = Call("POST", path("v1", "keys", key_id, "release"), {"token": token})
+        return cast(KeyEnded, await self._transport.json(call))
+
+    def list(
+        self, *, route: Optional[str] = None, state: Optional[str] = None, limit: Optional[int] = None
+    ) -> AsyncIterator[KeyView]:
+        """All keys, newest first. `limit` is the size of a page."""
+        return self._transport.items(Call("GET", "/v1/keys", query=given(route=route, state=state, limit=limit)))
+
+    async def page(
+        self,
+        *,
+        route: Optional[str] = None,
+        state: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> Page[KeyView]:
+        """One page of keys."""
+        query = given(route=route, state=state, limit=limit, cursor=cursor)
+        return await self._transport.page(Call("GET", "/v1/keys", query=query))
+
+    async def get(self, key_id: str) -> KeyView:
+        """One key, with what was asked and what was answered, secrets masked."""
+        return cast(KeyView, await self._transport.json(Call("GET", path("v1", "keys", key_id))))
+
+    async def delete(self, key_id: str) -> KeyDeleted:
+        """Removes a key: its next use runs as new."""
+        return cast(KeyDeleted, await self._transport.json(Call("DELETE", path("v1", "keys", key_id))))
+
+    async def settle(
+        self,
+        key_id: str,
+        *,
+        status: Optional[int] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        body: Any = None,
+        body_base64: Optional[str] = None,
+        release: Optional[bool] = None,
+    ) -> KeyEnded:
+        """Ends doubt: records what happened, or gives the key back. For an owner."""
+        asked = given(
+            status=status,
+            headers=dict(headers) if headers else None,
+            body=body,
+            body_base64=body_base64,
+            release=release,
+        )
+        return cast(KeyEnded, await self._transport.json(Call("POST", path("v1", "keys", key_id, "settle"), asked)))
+
+    def audit(
+        self, *, action: Optional[str] = None, key_id: Optional[str] = None, limit: Optional[int] = None
+    ) -> AsyncIterator[AuditRow]:
+        """What happened to keys, newest first."""
+        return self._transport.items(Call("GET", "/v1/audit", query=given(action=action, key_id=key_id, limit=limit)))

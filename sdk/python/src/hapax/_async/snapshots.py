@@ -1,0 +1,68 @@
+"""Snapshots: one per payload, under the name of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Optional, cast
+
+from ..shapes import Entity, Ingested, IngestedBatch, SnapshotView
+from ..transport import Call, given, path
+from .transport import AsyncTransport
+
+COURSES = "courses"
+
+
+class AsyncSnapshots:
+    """Snapshots. Every call may be repeated: a payload is named by its hash."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def ingest(
+        self, payload: Mapping[str, Any], *, collection: str = COURSES, key: Optional[str] = None
+    ) -> Ingested:
+        """Keeps a payload, or answers the snapshot that it is. The server looks at `key` and trusts it for nothing."""
+        headers = {"Idempotency-Key": key} if key else {}
+        call = Call("POST", path("v1", collection, "ingest"), dict(payload), headers=headers)
+        return cast(Ingested, await self._transport.json(call))
+
+    async def ingest_batch(self, payloads: Sequence[Mapping[str, Any]], *, collection: str = COURSES) -> IngestedBatch:
+        """Keeps up to 1000 payloads, each by itself."""
+        body = [dict(payload) for payload in payloads]
+        return cast(
+            IngestedBatch, await self._transport.json(Call("POST", path("v1", collection, "ingest", "batch"), body))
+        )
+
+    async def list(
+        self,
+        *,
+        collection: str = COURSES,
+        search: Optional[str] = None,
+        limit: Optional[int] = None,
+        offset: int = 0,
+    ) -> AsyncIterator[Entity]:
+        """All entities from `offset` on."""
+        while True:
+            query = given(search=search, limit=limit, offset=offset)
+            page = await self._transport.page(Call("GET", path("v1", collection), query=query))
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            offset = int(page.next_cursor)
+
+    async def get(self, entity_id: str, *, collection: str = COURSES) -> Entity:
+        """An entity with its current payload."""
+        return cast(Entity, await self._transport.json(Call("GET", path("v1", collection, entity_id))))
+
+    def history(
+        self, entity_id: str, *, collection: str = COURSES, limit: Optional[int] = None
+    ) -> AsyncIterator[SnapshotView]:
+        """All snapshots of an entity, newest first."""
+        call = Call("GET", path("v1", collection, entity_id, "snapshots"), query=given(limit=limit))
+        return self._transport.items(call)
+
+    async def snapshot(self, entity_id: str, snapshot_id: str, *, collection: str = COURSES) -> SnapshotView:
+        """One snapshot, with its payload, and who sent it when."""
+        call = Call("GET", path("v1", collection, entity_id, "snapshots", snapshot_id))
+        return cast(SnapshotView, await self._transport.json(call))

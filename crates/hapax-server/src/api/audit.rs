@@ -25,6 +25,7 @@ pub(super) struct ListQuery {
     key_id: Option<String>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -52,7 +53,7 @@ struct Row {
     details: Option<Box<RawValue>>,
 }
 
-/// A page of the audit trail, newest first.
+/// Lists the audit trail, newest first.
 #[utoipa::path(get, path = "/v1/audit", operation_id = "list_audit",
     params(ListQuery), responses((status = 200, description = "A page of rows.", body = Page)))]
 pub(super) async fn list(

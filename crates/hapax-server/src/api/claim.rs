@@ -172,7 +172,7 @@ struct More {
     reason: Option<&'static str>,
 }
 
-/// What the claim gets, as an `action` for the caller.
+/// Claims a key for a request. What it gets is an `action` for the caller: run the request, or answer as is said.
 #[utoipa::path(post, path = "/v1/keys/claim", operation_id = "claim_key",
     request_body(content = ClaimBody, example = json!({
         "key": "order-4711", "method": "POST", "path": "/v1/bookings/hold", "body": {"seat": "12A"}, "lease_seconds": 60

@@ -80,7 +80,7 @@ struct Links {
     errors: &'static str,
 }
 
-/// Where to go from here.
+/// Tells where to go from here.
 #[utoipa::path(get, path = "/", operation_id = "get_index",
     responses((status = 200, description = "Where to go.", body = Index)))]
 pub(super) async fn index() -> axum::Json<Index> {
@@ -98,7 +98,7 @@ pub(super) async fn index() -> axum::Json<Index> {
     })
 }
 
-/// What an error means and what to do next, as Markdown.
+/// Explains an error: what it means and what to do next, as Markdown.
 #[utoipa::path(get, path = "/docs/errors/{code}", operation_id = "get_error_page",
     responses((status = 200, description = "The page.", body = String, content_type = "text/markdown")))]
 pub(super) async fn error_page(
@@ -111,6 +111,12 @@ pub(super) async fn error_page(
         .map(|(_, page)| *page);
     let page = page.ok_or_else(problem::not_found)?;
     Ok(([(CONTENT_TYPE, "text/markdown; charset=utf-8")], page))
+}
+
+/// The codes that have a page.
+#[cfg(test)]
+pub(super) fn codes() -> impl Iterator<Item = &'static str> {
+    PAGES.iter().map(|(code, _)| *code)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(super) struct Health {
     time: String,
 }
 
-/// 200 while the process lives, whatever the store does.
+/// Tells that the process lives, whatever the store does.
 #[utoipa::path(get, path = "/health", operation_id = "get_health",
     responses((status = 200, description = "It lives.", body = Health)))]
 pub(super) async fn health(State(app): State<App>) -> (Fresh, axum::Json<Health>) {
@@ -58,7 +58,7 @@ pub(super) struct Ready {
     store: &'static str,
 }
 
-/// 200 if the store takes writes now, 503 if not.
+/// Tells whether the store takes writes now: 200, or 503.
 #[utoipa::path(get, path = "/ready", operation_id = "get_ready",
     responses((status = 200, description = "It takes writes.", body = Ready)), extensions(("x-codes" = json!(["store_unavailable", "internal"]))))]
 pub(super) async fn ready(State(app): State<App>) -> Result<(Fresh, axum::Json<Ready>), Refusal> {
@@ -92,7 +92,7 @@ pub(super) struct Version {
     version: &'static str,
 }
 
-/// Which build this is.
+/// Tells which build this is.
 #[utoipa::path(get, path = "/version", operation_id = "get_version",
     responses((status = 200, description = "Name and version.", body = Version)))]
 pub(super) async fn version() -> axum::Json<Version> {
@@ -102,7 +102,7 @@ pub(super) async fn version() -> axum::Json<Version> {
     })
 }
 
-/// Prometheus' text format.
+/// Tells how it is doing, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics",
     responses((status = 200, description = "Counters, gauges and histograms.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {

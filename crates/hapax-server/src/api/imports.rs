@@ -31,7 +31,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// An import as it stands now.
+/// Shows an import as it stands now.
 #[utoipa::path(get, path = "/import/{id}", operation_id = "get_import",
     responses((status = 200, description = "The import.", body = Shown)))]
 pub(super) async fn show(
@@ -54,6 +54,7 @@ pub(super) async fn show(
 pub(super) struct ListQuery {
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -66,7 +67,7 @@ pub(super) struct Page {
     next_cursor: Option<String>,
 }
 
-/// Imports, newest first.
+/// Lists imports, newest first.
 #[utoipa::path(get, path = "/v1/imports", operation_id = "list_imports",
     params(ListQuery), responses((status = 200, description = "A page of imports.", body = Page)))]
 pub(super) async fn list(

@@ -112,7 +112,7 @@ async fn settled(
     Ok(shown(&find(app, tenant, id).await?))
 }
 
-/// The envelope of a receipt.
+/// Shows a receipt. Reading a failed one is no failure: it answers 200.
 #[utoipa::path(get, path = "/v1/receipts/{id}", operation_id = "get_receipt",
     responses((status = 200, description = "The receipt, failed or not.", body = Receipt)))]
 pub(super) async fn receipt(
@@ -148,7 +148,7 @@ pub(super) struct Shown {
     artifacts: Vec<ShownOp>,
 }
 
-/// An intent as it was received, its receipt, and everything that was recorded for it.
+/// Shows an intent as it was received, its receipt, and everything that was recorded for it.
 #[utoipa::path(get, path = "/v1/intents/{id}", operation_id = "get_intent",
     responses((status = 200, description = "The intent.", body = Shown)))]
 pub(super) async fn show(

@@ -67,6 +67,7 @@ pub(super) struct ListQuery {
     held: Option<bool>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -115,7 +116,7 @@ pub(crate) struct Page {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// A page of jobs, newest first.
+/// Lists jobs, newest first.
 #[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs",
     params(ListQuery), responses((status = 200, description = "A page of jobs.", body = Page)))]
 pub(super) async fn list(
@@ -130,7 +131,7 @@ pub(super) async fn list(
     }))
 }
 
-/// How many jobs there are, by kind and state.
+/// Counts jobs by kind and state.
 #[utoipa::path(get, path = "/v1/jobs/stats", operation_id = "count_jobs",
     responses((status = 200, description = "The counts.", body = Counts)))]
 pub(super) async fn stats(
@@ -202,7 +203,7 @@ impl Whole {
     }
 }
 
-/// One job, with its operations.
+/// Shows a job with its operations.
 #[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "get_job",
     responses((status = 200, description = "The job.", body = Whole)))]
 pub(super) async fn show(

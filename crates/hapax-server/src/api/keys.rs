@@ -48,6 +48,7 @@ pub(super) struct ListQuery {
     state: Option<String>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -60,7 +61,7 @@ pub(crate) struct Page {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// A page of keys, newest first.
+/// Lists keys, newest first.
 #[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys",
     params(ListQuery), responses((status = 200, description = "A page of keys.", body = Page)))]
 pub(super) async fn list(
@@ -106,7 +107,7 @@ pub(crate) fn shown_page(page: &hapax_core::Page, now: Time) -> Page {
     }
 }
 
-/// One key, with what was asked and what was answered, secrets masked.
+/// Shows a key, with what was asked and what was answered, secrets masked.
 #[utoipa::path(get, path = "/v1/keys/{id}", operation_id = "get_key",
     responses((status = 200, description = "The key.", body = Whole)))]
 pub(super) async fn show(

@@ -3,7 +3,7 @@
 mod refusals;
 pub(crate) mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
@@ -42,6 +42,7 @@ fn document() -> Value {
     }
     whole.schema::<ErrorEnvelope>();
     whole.schema::<Problem>();
+    whole.say_what_is_always_there();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -162,6 +163,45 @@ impl Whole {
         traced(operation);
     }
 
+    /// In an answer, what can be null is there all the same; what can be missing is never null.
+    fn say_what_is_always_there(&mut self) {
+        let asked = self.reached(|operation| vec![&operation["requestBody"]]);
+        let told = self.reached(|operation| {
+            let responses = operation["responses"].as_object();
+            responses.into_iter().flat_map(Map::values).collect()
+        });
+        let rows: BTreeSet<String> = words::ROWS.map(str::to_owned).into();
+        for name in told.difference(&asked) {
+            if let (false, Some(schema)) = (rows.contains(name), self.schemas.get_mut(name)) {
+                require_nulls(schema);
+            }
+        }
+    }
+
+    /// The names of the schemas that these parts of the operations lead to.
+    fn reached<'a>(&'a self, parts: impl Fn(&'a Value) -> Vec<&'a Value>) -> BTreeSet<String> {
+        let operations = self.paths.values().flat_map(Map::values);
+        let mut left: Vec<&Value> = operations.flat_map(parts).collect();
+        let mut names = BTreeSet::new();
+        while let Some(value) = left.pop() {
+            match value {
+                Value::Object(members) => left.extend(members.values()),
+                Value::Array(items) => left.extend(items),
+                Value::String(text) => {
+                    let name = text.strip_prefix("#/components/schemas/");
+                    let schema = name.and_then(|name| self.schemas.get_key_value(name));
+                    if let Some((name, schema)) = schema
+                        && names.insert(name.clone())
+                    {
+                        left.push(schema);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        names
+    }
+
     fn schema<T: ToSchema + PartialSchema>(&mut self) {
         let mut within = Vec::new();
         T::schemas(&mut within);
@@ -169,6 +209,34 @@ impl Whole {
         for (name, schema) in within {
             self.schemas.insert(name, json!(schema));
         }
+    }
+}
+
+/// Makes members that can be null required, in all objects of this schema.
+fn require_nulls(schema: &mut Value) {
+    let is_null = |value: &Value| {
+        let kinds = value["type"].as_array().into_iter().flatten();
+        let choices = value["oneOf"].as_array().into_iter().flatten();
+        kinds
+            .chain(choices.map(|choice| &choice["type"]))
+            .any(|kind| kind == "null")
+    };
+    let nulls: Vec<Value> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| is_null(value))
+        .map(|(name, _)| json!(name))
+        .collect();
+    if !nulls.is_empty() {
+        let mut names = nulls;
+        names.extend(schema["required"].as_array().into_iter().flatten().cloned());
+        names.sort_by(|left, right| left.as_str().cmp(&right.as_str()));
+        names.dedup();
+        schema["required"] = json!(names);
+    }
+    if let Some(parts) = schema.get_mut("allOf").and_then(Value::as_array_mut) {
+        parts.iter_mut().for_each(require_nulls);
     }
 }
 

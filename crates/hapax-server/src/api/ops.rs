@@ -373,7 +373,7 @@ pub(super) async fn resolve(
     Ok(ended(&done))
 }
 
-/// One operation.
+/// Shows an operation.
 #[utoipa::path(get, path = "/v1/ops/{op_key}", operation_id = "get_op",
     responses((status = 200, description = "The operation.", body = ShownOp)))]
 pub(super) async fn show(

@@ -37,7 +37,7 @@ const ASSETS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// This document. With the ETag of an earlier answer in If-None-Match it is not sent again.
+/// Gives this document. With the ETag of an earlier answer in If-None-Match it is not sent again.
 #[utoipa::path(get, path = "/openapi.json", operation_id = "get_openapi",
     responses((status = 200, description = "An OpenAPI 3.1 document.", body = Value, content_type = "application/json"),
         (status = 304, description = "It has not changed.")))]
@@ -46,7 +46,7 @@ pub(super) async fn document(headers: HeaderMap) -> Response {
     answer(&headers, &TAG, "application/json", openapi::text())
 }
 
-/// This reference as a page: every operation, with a form to try it.
+/// Shows this reference as a page: every operation, with a form to try it.
 #[utoipa::path(get, path = "/docs", operation_id = "get_docs",
     responses((status = 200, description = "HTML for people.", body = String, content_type = "text/html"),
         (status = 304, description = "It has not changed.")))]
@@ -54,7 +54,7 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
     answer(&headers, &tag(PAGE), "text/html; charset=utf-8", PAGE)
 }
 
-/// A script or a style sheet of the page.
+/// Gives a script or a style sheet of the page.
 #[utoipa::path(get, path = "/docs/assets/{name}", operation_id = "get_docs_asset",
     responses((status = 200, description = "The file.",
             content((String = "text/javascript"), (String = "text/css"))),

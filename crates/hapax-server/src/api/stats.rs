@@ -31,7 +31,7 @@ pub(super) struct Figures {
     cleanup_failures: u64,
 }
 
-/// The figures of the caller's tenant in this process; another node has its own.
+/// Tells the figures of the caller's tenant in this process; another node has its own.
 #[utoipa::path(get, path = "/v1/stats", operation_id = "get_stats",
     responses((status = 200, description = "The figures.", body = Figures)))]
 pub(super) async fn stats(

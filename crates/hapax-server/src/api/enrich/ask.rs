@@ -43,7 +43,7 @@ pub(in crate::api) struct AskBody {
     force: Option<bool>,
 }
 
-/// Enriches a text.
+/// Enriches a text while the caller waits. The same text again answers what is recorded, and pays nothing.
 #[utoipa::path(post, path = "/enrich/t1", operation_id = "enrich_text",
     request_body(content = AskBody, example = json!({
         "title": "Tea", "content_type": "note", "clean_text": "Water first, then leaves. Three minutes are enough for green tea."

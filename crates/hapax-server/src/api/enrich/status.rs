@@ -32,6 +32,7 @@ pub(in crate::api) struct ListQuery {
     include_terminal: Option<bool>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -44,7 +45,7 @@ pub(in crate::api) struct Page {
     next_cursor: Option<String>,
 }
 
-/// Batches, newest first; those that have ended only if they are asked for.
+/// Lists batches, newest first; those that have ended only if they are asked for.
 #[utoipa::path(get, path = "/status/t1/batch", operation_id = "list_batches",
     params(ListQuery), responses((status = 200, description = "A page of batches.", body = Page)))]
 pub(in crate::api) async fn list(
@@ -87,7 +88,7 @@ pub(in crate::api) struct ShowQuery {
     cursor: Option<i64>,
 }
 
-/// A batch as it stands now. Its items come along if they are asked for, as many as an answer holds.
+/// Shows a batch as it stands now. Its items come along if they are asked for, as many as an answer holds.
 #[utoipa::path(get, path = "/status/t1/batch/{id}", operation_id = "get_batch",
     params(ShowQuery), responses((status = 200, description = "The batch.", body = Shown)))]
 pub(in crate::api) async fn show(

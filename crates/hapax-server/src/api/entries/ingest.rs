@@ -48,7 +48,7 @@ pub(in crate::api) struct Delivered {
     entry: Option<Map<String, Value>>,
 }
 
-/// Takes an update. One without a text is answered all the same, or it would be delivered again.
+/// Takes an update of Telegram's Bot API. One without a text is answered all the same, or it would be delivered again.
 #[utoipa::path(post, path = "/ingest/telegram/update", operation_id = "ingest_telegram_update",
     request_body(content = TelegramUpdate, example = json!({
         "update_id": 1, "message": {"message_id": 7, "date": 1_771_336_843, "chat": {"id": -5}, "text": "a thought to keep"}

@@ -52,7 +52,7 @@ pub(crate) struct Listed {
     pub(crate) items: Vec<Item>,
 }
 
-/// The policies by name.
+/// Lists the policies by name.
 #[utoipa::path(get, path = "/v1/policies", operation_id = "list_policies",
     params(InSchema), responses((status = 200, description = "The policies.", body = Listed)))]
 pub(in crate::api) async fn list(

@@ -74,7 +74,7 @@ pub(in crate::api) struct FindBody {
     returning: Option<Value>,
 }
 
-/// The newest entries.
+/// Reads the newest entries.
 #[utoipa::path(post, path = "/db/read/last", operation_id = "read_last",
     request_body(content = Option<LastBody>, example = json!({"days": 7, "limit": 20})),
     responses((status = 200, description = "The rows.", body = Vec<EntryRow>)))]
@@ -94,7 +94,7 @@ pub(in crate::api) async fn last(
     rows(&app, tenant, search, &columns).await
 }
 
-/// The entries that have these words, those that match best first.
+/// Finds the entries that have these words, those that match best first.
 #[utoipa::path(post, path = "/db/read/find", operation_id = "read_find",
     request_body(content = FindBody, example = json!({"q": "tea", "limit": 20})),
     responses((status = 200, description = "The rows.", body = Vec<EntryRow>)))]
@@ -106,7 +106,7 @@ pub(in crate::api) async fn find(
     search(&app, tenant, body, Sort::Best).await
 }
 
-/// Where was I? The entries that have these words, the newest first.
+/// Goes on where one was: the entries that have these words, the newest first.
 #[utoipa::path(post, path = "/db/read/continue", operation_id = "read_continue",
     request_body(content = FindBody, example = json!({"q": "tea", "days": 30})),
     responses((status = 200, description = "The rows.", body = Vec<EntryRow>)))]
@@ -127,7 +127,7 @@ pub(in crate::api) struct PullBody {
     entry_id: Value,
 }
 
-/// One entry with all its columns.
+/// Reads one entry with all its columns.
 #[utoipa::path(post, path = "/db/read/pull", operation_id = "read_pull",
     request_body(content = PullBody, example = json!({"entry_id": 1})),
     responses((status = 200, description = "The entry.", body = EntryRow)),

@@ -25,6 +25,7 @@ pub(in crate::api) struct ListQuery {
     schema: Option<String>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -38,7 +39,7 @@ pub(in crate::api) struct Page {
     next_cursor: Option<String>,
 }
 
-/// A page of replaced states, newest first.
+/// Lists the replaced states of an entry, newest first.
 #[utoipa::path(get, path = "/v1/entries/{entry_id}/revisions", operation_id = "list_entry_revisions",
     params(ListQuery), responses((status = 200, description = "A page of states.", body = Page)))]
 pub(in crate::api) async fn list(

@@ -57,7 +57,7 @@ struct Configured {
     telegram_secret: bool,
 }
 
-/// What a client may know of how this server is set up.
+/// Tells what a client may know of how this server is set up. No secret is in it.
 #[utoipa::path(get, path = "/config", operation_id = "get_config",
     responses((status = 200, description = "Limits, columns, and what is configured.", body = Settings)))]
 pub(in crate::api) async fn show(State(app): State<App>) -> Answer<Settings> {

@@ -21,7 +21,7 @@ pub(in crate::api) struct Mode {
 
 type Told = Answer<[Mode; 1]>;
 
-/// Whether the test mode is on.
+/// Tells whether the test mode is on.
 #[utoipa::path(get, path = "/db/test-mode", operation_id = "get_test_mode",
     responses((status = 200, description = "One row.", body = Vec<Mode>)))]
 pub(in crate::api) async fn show(

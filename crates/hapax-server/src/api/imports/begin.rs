@@ -46,7 +46,7 @@ pub(in crate::api) struct ImportBody {
     is_async: Option<bool>,
 }
 
-/// Imports a mailbox beneath the folder of imports: 200 when it is done, 202 if the caller does not wait for it. The same
+/// Imports a mailbox beneath the folder of imports. It answers 200 when it is done, 202 if the caller does not wait for it. The same
 /// file again joins the import that runs; a client that goes away does not stop it.
 #[utoipa::path(post, path = "/import/email/mbox", operation_id = "import_mbox",
     request_body(content = ImportBody, example = json!({"mbox_path": "inbox.mbox", "async": true})),

@@ -42,7 +42,7 @@ impl From<AnswerBody> for Answer {
     }
 }
 
-/// Answers `{choice_id}` or `{answer_text}`. The same answer again shows the receipt as it stands.
+/// Answers the question of a receipt with a choice or a text, after which it goes on. The same answer again shows the receipt as it stands.
 #[utoipa::path(post, path = "/v1/clarifications/{op_key}/answer", operation_id = "answer_clarification",
     request_body(content = AnswerBody, example = json!({"answer_text": "next friday"})),
     responses((status = 200, description = "The receipt as it stands.", body = Receipt, headers(("Idempotency-Replayed" = String, description = "true, if the same was sent before and nothing ran."))),

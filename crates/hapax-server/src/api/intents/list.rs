@@ -38,6 +38,7 @@ pub(in crate::api) struct ListQuery {
     status: Option<String>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
@@ -60,11 +61,15 @@ pub(in crate::api) struct Clarification {
     #[schema(format = DateTime)]
     asked_at: String,
     /// What people read, while it is open.
+    #[schema(nullable = false)]
     question: Option<String>,
     /// The member of the packet that it is about.
+    #[schema(nullable = false)]
     field: Option<String>,
     /// Why it is asked.
+    #[schema(nullable = false)]
     reason: Option<String>,
+    #[schema(nullable = false)]
     choices: Option<Vec<ClarificationChoice>>,
     /// What was answered.
     answer: Option<Value>,
@@ -79,10 +84,10 @@ struct ClarificationChoice {
     value: Value,
 }
 
-/// Receipts, newest first.
+/// Lists receipts, newest first.
 #[utoipa::path(get, path = "/v1/receipts", operation_id = "list_receipts",
     params(ListQuery),
-    responses((status = 200, description = "A page of receipts.", body = inline(Page<Receipt>))))]
+    responses((status = 200, description = "A page of receipts.", body = Page<Receipt>)))]
 pub(in crate::api) async fn receipts(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -105,10 +110,10 @@ pub(in crate::api) async fn receipts(
     page.await.map(Answer)
 }
 
-/// Questions, those of the newest receipts first.
+/// Lists questions, those of the newest receipts first.
 #[utoipa::path(get, path = "/v1/clarifications", operation_id = "list_clarifications",
     params(ListQuery),
-    responses((status = 200, description = "A page of questions.", body = inline(Page<Clarification>))))]
+    responses((status = 200, description = "A page of questions.", body = Page<Clarification>)))]
 pub(in crate::api) async fn clarifications(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -8,14 +8,17 @@ use hapax_core::entry::{
 };
 use hapax_core::job::{Class, OpState, State};
 use hapax_core::{Action, Durability};
+use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Schema,
     SchemaFormat, SchemaType, Type,
 };
-use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 type Made = RefOr<Schema>;
+
+/// Rows, which have the columns that were asked for and not always all.
+pub(super) const ROWS: [&str; 3] = ["EntryRow", "WrittenRow", "NormalizedEntry"];
 
 /// Gives each name a schema under that name.
 macro_rules! schemas {
@@ -71,8 +74,6 @@ schemas! {
     ConflictWord => words("What happens to an entry whose key is there.", ["skip", "update"]);
     /// When the secondary key alone makes an entry the same one.
     SecondaryWord => words("When the secondary key alone makes an entry the same one.", ["always", "only_if_primary_missing"]);
-    /// What was done to an entry.
-    EntryAction => words("What was done.", ["inserted", "updated", "skipped"]);
     /// Why something failed.
     Reason => either(
         "Why: a text, or an object or a list that is kept as JSON.",
@@ -186,7 +187,8 @@ fn plain(kind: Type, about: &str) -> ObjectBuilder {
 }
 
 fn written() -> ObjectBuilder {
-    let action = Ref::from_schema_name("EntryAction");
+    let action =
+        plain(Type::String, "What was done.").enum_values(Some(["inserted", "updated", "skipped"]));
     let conflict = plain(Type::Object, "A secondary key that belongs to another row.")
         .property("field", plain(Type::String, "Which key."))
         .property("key", plain(Type::String, "The key."))

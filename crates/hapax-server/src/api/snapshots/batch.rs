@@ -97,7 +97,7 @@ struct Read {
     key_match: Option<&'static str>,
 }
 
-/// Keeps what can be kept, and says by its place what cannot.
+/// Keeps many payloads. What can be kept is kept, and the answer says by its place what cannot.
 #[utoipa::path(post, path = "/v1/{collection}/ingest/batch", operation_id = "ingest_snapshots",
     params(("Idempotency-Key" = Option<String>, Header,
         description = "A hash of the payload. It is looked at and reported, never trusted.")),

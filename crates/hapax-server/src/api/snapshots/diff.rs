@@ -60,7 +60,7 @@ struct ShownChange {
     new: Option<String>,
 }
 
-/// What changed between two snapshots.
+/// Tells what changed between two snapshots, secrets masked.
 #[utoipa::path(get, path = "/v1/{collection}/{id}/diff", operation_id = "diff_snapshots",
     params(DiffQuery), responses((status = 200, description = "The changes.", body = Compared)))]
 pub(in crate::api) async fn diff(

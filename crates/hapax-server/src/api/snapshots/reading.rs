@@ -36,8 +36,10 @@ pub(in crate::api) struct ListQuery {
     /// Only entities whose id or name has this text.
     #[param(max_length = 255)]
     search: Option<String>,
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
+    /// How many entities are passed over.
     #[param(minimum = 0, maximum = 1_000_000_000)]
     offset: Option<usize>,
     /// A `next_cursor`: the same as the offset of the next page.
@@ -80,9 +82,9 @@ pub(in crate::api) struct Page<T> {
     next_cursor: Option<String>,
 }
 
-/// A page of entities, those that changed last first.
+/// Lists entities, those that changed last first.
 #[utoipa::path(get, path = "/v1/{collection}", operation_id = "list_entities",
-    params(ListQuery), responses((status = 200, description = "A page of entities.", body = inline(Page<ShownEntity>))))]
+    params(ListQuery), responses((status = 200, description = "A page of entities.", body = Page<ShownEntity>)))]
 pub(in crate::api) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -114,7 +116,7 @@ pub(in crate::api) async fn list(
     }))
 }
 
-/// An entity with its current payload.
+/// Shows an entity with its current payload.
 #[utoipa::path(get, path = "/v1/{collection}/{id}", operation_id = "get_entity",
     responses((status = 200, description = "The entity.", body = WholeEntity)))]
 pub(in crate::api) async fn show(
@@ -137,15 +139,16 @@ pub(in crate::api) async fn show(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::api) struct HistoryQuery {
+    /// How many items a page has.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
-/// A page of the snapshots of an entity, newest first.
+/// Lists the snapshots of an entity, newest first.
 #[utoipa::path(get, path = "/v1/{collection}/{id}/snapshots", operation_id = "list_snapshots",
-    params(HistoryQuery), responses((status = 200, description = "A page of snapshots.", body = inline(Page<ShownSnapshot>))))]
+    params(HistoryQuery), responses((status = 200, description = "A page of snapshots.", body = Page<ShownSnapshot>)))]
 pub(in crate::api) async fn history(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -199,7 +202,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SnapshotId {
     }
 }
 
-/// One snapshot of an entity, with its payload, and who sent it when.
+/// Shows a snapshot of an entity, with its payload, and who sent it when.
 #[utoipa::path(get, path = "/v1/{collection}/{id}/snapshots/{sid}", operation_id = "get_snapshot",
     responses((status = 200, description = "The snapshot.", body = WholeSnapshot)))]
 pub(in crate::api) async fn snapshot(

@@ -42,6 +42,7 @@ fn document() -> Value {
     }
     whole.schema::<ErrorEnvelope>();
     whole.schema::<Problem>();
+    whole.name_items();
     whole.say_what_is_always_there();
     json!({
         "openapi": "3.1.0",
@@ -161,6 +162,19 @@ impl Whole {
             });
         }
         traced(operation);
+    }
+
+    /// A page of things that have a name refers to them.
+    fn name_items(&mut self) {
+        let known = self.schemas.clone();
+        for schema in self.schemas.values_mut() {
+            let Some(items) = schema.pointer_mut("/properties/items/items") else {
+                continue;
+            };
+            if let Some((name, _)) = known.iter().find(|(_, known)| *known == items) {
+                *items = json!({"$ref": format!("#/components/schemas/{name}")});
+            }
+        }
     }
 
     /// In an answer, what can be null is there all the same; what can be missing is never null.
@@ -317,14 +331,21 @@ fn under_key(operation: &mut Value) {
     }
 }
 
-/// Says of every response that it has a trace id.
+/// Says of every response that it has a trace id, and of headers that are known what they are.
 fn traced(operation: &mut Value) {
     let Some(responses) = operation["responses"].as_object_mut() else {
         return;
     };
     for response in responses.values_mut() {
-        if response.get("$ref").is_none() {
-            response["headers"]["X-Trace-Id"] = json!({"$ref": "#/components/headers/X-Trace-Id"});
+        if response.get("$ref").is_some() {
+            continue;
+        }
+        response["headers"]["X-Trace-Id"] = Value::Null;
+        let known = headers();
+        for (name, header) in response["headers"].as_object_mut().into_iter().flatten() {
+            if known.get(name).is_some() {
+                *header = json!({"$ref": format!("#/components/headers/{name}")});
+            }
         }
     }
 }

@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for UpdateFields {
     }
 }
 
-/// Changes a policy, or adds it: in both schemas unless one is named, so that they behave alike.
+/// Changes a policy, or adds it. Both schemas are changed unless one is named, so that they behave alike.
 #[utoipa::path(put, path = "/v1/policies/{policy_key}", operation_id = "set_policy",
     params(InSchema),
     request_body(content = SetBody, example = json!({"conflict_action": "update", "update_fields": ["title", "metadata"]})),

@@ -134,10 +134,6 @@ pub(super) fn response(status: u16, codes: &[&str]) -> Value {
         .iter()
         .map(|code| format!("[{code}](/docs/errors/{code})"))
         .collect();
-    let examples: Map<String, Value> = codes
-        .iter()
-        .map(|code| ((*code).to_owned(), example(code)))
-        .collect();
     let mut headers = json!({"X-Trace-Id": {"$ref": "#/components/headers/X-Trace-Id"}});
     if matches!(status, 409 | 429 | 503) {
         headers["Retry-After"] = json!({"$ref": "#/components/headers/Retry-After"});
@@ -156,7 +152,6 @@ pub(super) fn response(status: u16, codes: &[&str]) -> Value {
                     {"$ref": "#/components/schemas/ErrorEnvelope"},
                     {"properties": {"error": {"properties": {"code": code}}}},
                 ]},
-                "examples": examples,
             },
             "application/problem+json": {
                 "schema": {"allOf": [
@@ -167,11 +162,4 @@ pub(super) fn response(status: u16, codes: &[&str]) -> Value {
         },
         "x-codes": codes,
     })
-}
-
-fn example(code: &str) -> Value {
-    json!({"value": {
-        "error": {"code": code, "message": "what to do next", "details": {}},
-        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
-    }})
 }

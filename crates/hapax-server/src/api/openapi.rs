@@ -106,6 +106,7 @@ impl Whole {
                 }
                 operation["tags"] = json!([tag]);
                 told_in_two(&mut operation);
+                left_out(&mut operation);
                 in_path(&mut operation, &path, parameters);
                 self.finish(&mut operation, &path, access, keyed);
                 let item = self.paths.entry(path.clone()).or_default();
@@ -277,6 +278,23 @@ fn told_in_two(operation: &mut Value) {
     let whole = format!("{first}\n\n{rest}").trim().to_owned();
     operation["summary"] = json!(summary);
     operation["description"] = json!(whole);
+}
+
+/// A body that may be left out is none, and not null.
+fn left_out(operation: &mut Value) {
+    let place = "/requestBody/content/application~1json/schema";
+    let Some(schema) = operation.pointer_mut(place) else {
+        return;
+    };
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    let whole: Vec<Value> = choices
+        .filter(|one| one["type"] != "null")
+        .cloned()
+        .collect();
+    if let [only] = &whole[..] {
+        *schema = only.clone();
+        operation["requestBody"]["required"] = json!(false);
+    }
 }
 
 /// Adds the parameters that stand in the path.

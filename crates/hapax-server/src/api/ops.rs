@@ -43,24 +43,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BeginBody {
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 128)]
     job_id: Word<JobId>,
     /// What is done, such as HEAD.
+    #[schema(min_length = 1)]
     kind: String,
     /// Its key; made of kind, job and context if it is left out.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1)]
     op_key: Option<Word<OpKey>>,
     /// What makes it this operation and no other.
     #[schema(value_type = Option<Object>)]
     context: Option<Box<RawValue>>,
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
     /// `at_most_once` if it is left out.
     #[schema(value_type = Option<OpClass>)]
     class: Option<Word<Class>>,
     /// A secret of the runner's own, so that a lost answer can be asked for again.
+    #[schema(min_length = 1)]
     token: Option<String>,
 }
 
@@ -236,7 +238,7 @@ pub(super) struct CompleteBody {
     #[schema(value_type = Option<JobState>)]
     advance_to: Option<Word<Reached>>,
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
@@ -277,7 +279,7 @@ pub(super) struct FailBody {
     #[schema(default = true, required = false)]
     retryable: bool,
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
@@ -319,7 +321,7 @@ pub(super) struct ResolveBody {
     #[schema(value_type = Option<Reason>)]
     error: Option<Why>,
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }

@@ -38,6 +38,7 @@ pub(in crate::api) struct AskBody {
     title: Option<String>,
     author: Option<String>,
     content_type: Option<String>,
+    #[schema(min_length = 1)]
     clean_text: String,
     /// true: ask the model again, whatever is recorded.
     force: Option<bool>,

@@ -16,7 +16,7 @@ use super::asked::document;
 use super::write::count;
 use super::{off_the_runtime, shown};
 use crate::api::App;
-use crate::api::openapi::words::EntryRow;
+use crate::api::openapi::words::WrittenRow;
 use crate::body::Received;
 use crate::problem::{self, Refusal};
 
@@ -44,7 +44,7 @@ pub(in crate::api) struct Delivered {
     #[schema(nullable = false)]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<EntryRow>, nullable = false)]
+    #[schema(value_type = Option<WrittenRow>, nullable = false)]
     entry: Option<Map<String, Value>>,
 }
 

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::asked::document;
 use super::off_the_runtime;
 use crate::api::App;
-use crate::api::openapi::words::NormalizedEntry;
+use crate::api::openapi::words::{MailType, NormalizedEntry};
 use crate::body::ReceivedBatch;
 use crate::problem::{self, Refusal};
 
@@ -53,20 +53,24 @@ type Normalize = fn(&App, Value) -> Result<Map<String, Value>, Problem>;
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is a description; hapax-intake reads messages")]
 pub(in crate::api) struct TelegramMessage {
+    #[schema(min_length = 1)]
     text: String,
+    #[schema(max_length = 2000)]
     title: Option<String>,
+    #[schema(max_length = 2000)]
     author: Option<String>,
     /// What it is kept for.
     intent: Option<String>,
-    source: TelegramSource,
+    /// Needed unless the message is about a link.
+    source: Option<TelegramSource>,
 }
 
 /// Where a message stands.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is a description; hapax-intake reads messages")]
 struct TelegramSource {
-    chat_id: i64,
-    message_id: i64,
+    chat_id: Option<i64>,
+    message_id: Option<i64>,
     /// What the message is about, if that is said beside the text.
     url: Option<String>,
 }
@@ -76,15 +80,19 @@ struct TelegramSource {
 #[expect(dead_code, reason = "it is a description; hapax-intake reads mails")]
 pub(in crate::api) struct EmailMessage {
     /// The text, HTML, or the whole message.
+    #[schema(min_length = 1)]
     raw_text: String,
+    #[schema(min_length = 1)]
     from: String,
     subject: String,
     intent: Option<String>,
     source: Option<EmailSource>,
     /// In-Reply-To, References, List-* and others.
     headers: Option<Map<String, Value>>,
-    /// newsletter or correspondence_thread, if it is known.
+    /// If it is known.
+    #[schema(value_type = Option<MailType>)]
     content_type: Option<String>,
+    /// The policy of its type, or email_thread_refs_v1 to keep threads by their references.
     idempotency_policy_key: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{shown, target};
 use crate::api::App;
 use crate::api::jobs::path_parameter;
-use crate::api::openapi::words::{ConflictWord, EntrySchema, SecondaryWord};
+use crate::api::openapi::words::{ColumnName, ConflictWord, EntrySchema, SecondaryWord};
 use crate::api::query::Query;
 use crate::auth::Caller;
 use crate::body::Json;
@@ -80,7 +80,7 @@ pub(in crate::api) struct SetBody {
     conflict_action: Option<String>,
     /// The columns that an update may change; null for all that come in.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    #[schema(value_type = Option<Vec<ColumnName>>, max_items = 100)]
     update_fields: UpdateFields,
     #[schema(value_type = Option<SecondaryWord>)]
     secondary_match: Option<String>,

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::asked::returning;
 use crate::api::App;
-use crate::api::openapi::words::{EntryNumber, EntryRow};
+use crate::api::openapi::words::{ColumnName, EntryNumber, EntryRow};
 use crate::api::payload::invalid;
 use crate::body::{Json, Optional};
 use crate::problem::{self, Refusal};
@@ -52,7 +52,7 @@ pub(in crate::api) struct LastBody {
     #[schema(minimum = 1, maximum = 36_500)]
     days: Option<u64>,
     /// The columns of the answer.
-    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    #[schema(value_type = Option<Vec<ColumnName>>, max_items = 100)]
     returning: Option<Value>,
 }
 
@@ -70,7 +70,7 @@ pub(in crate::api) struct FindBody {
     #[schema(minimum = 1, maximum = 36_500)]
     days: Option<u64>,
     /// The columns of the answer.
-    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    #[schema(value_type = Option<Vec<ColumnName>>, max_items = 100)]
     returning: Option<Value>,
 }
 

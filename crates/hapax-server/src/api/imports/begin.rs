@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::super::App;
 use super::super::entries::shown;
+use super::super::openapi::words::ThreadPolicy;
 use super::super::payload::invalid;
 use crate::body::Json;
 use crate::import::asked::{self, Asked};
@@ -29,6 +30,7 @@ use crate::problem::{self, Refusal};
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct ImportBody {
     /// The file, beneath EMAIL_IMPORT_ROOT.
+    #[schema(min_length = 1)]
     mbox_path: String,
     /// How many entries a batch for enrichment holds.
     #[schema(minimum = 500, maximum = 2000, default = 500)]
@@ -40,6 +42,7 @@ pub(in crate::api) struct ImportBody {
     #[schema(pattern = "^[1-9][0-9]{0,3}[hd]$", default = "24h")]
     completion_window: Option<String>,
     /// The policy that threads are kept by.
+    #[schema(value_type = Option<ThreadPolicy>)]
     thread_policy: Option<String>,
     /// true: answer at once.
     #[serde(rename = "async")]

@@ -20,7 +20,7 @@ use crate::problem::Refusal;
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct LeaseBody {
     /// The worker's name.
-    #[schema(value_type = String, min_length = 1, max_length = 255)]
+    #[schema(value_type = String, min_length = 1, max_length = 200)]
     owner: Word<Owner>,
     /// How long the lease lasts, in seconds.
     #[schema(value_type = f64, minimum = 0.001, maximum = 86_400, default = 120, required = false)]
@@ -88,7 +88,7 @@ pub(in crate::api) async fn lease(
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct RenewBody {
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
     /// How long the lease lasts, in seconds.
@@ -119,7 +119,7 @@ pub(in crate::api) async fn renew(
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct ReleaseBody {
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }

@@ -30,8 +30,11 @@ pub(in crate::api) struct PlanBody {
     /// `download` if it is left out.
     #[schema(value_type = Option<String>, pattern = "^[a-z0-9_-]{1,64}$", default = "download")]
     kind: Option<Word<JobKind>>,
+    #[schema(min_length = 1)]
     work_id: String,
+    #[schema(min_length = 1)]
     artifact_id: String,
+    #[schema(min_length = 1)]
     canonical_url: String,
     /// What the worker needs to know, at most 1 MiB.
     #[schema(value_type = Option<Value>)]

@@ -27,7 +27,7 @@ use crate::problem::{self, Refusal};
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct AdvanceBody {
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
     #[schema(value_type = JobState)]
@@ -67,7 +67,7 @@ pub(in crate::api) async fn advance(
 #[schema(as = FailJobBody)]
 pub(in crate::api) struct FailBody {
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
     #[schema(value_type = Option<Reason>)]
@@ -116,10 +116,10 @@ pub(in crate::api) struct SettleBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = SettleJobsItem)]
 struct Item {
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 128)]
     job_id: Word<JobId>,
     /// The holder's name. With its epoch it may be left out where nobody holds the job.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
     #[schema(value_type = Option<JobState>)]

@@ -8,12 +8,14 @@ use hapax_core::entry::{
 };
 use hapax_core::job::{Class, OpState, State};
 use hapax_core::{Action, Durability};
-use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Schema,
     SchemaFormat, SchemaType, Type,
 };
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::import::asked::THREAD_POLICIES;
 
 type Made = RefOr<Schema>;
 
@@ -80,9 +82,23 @@ schemas! {
         [Type::String, Type::Object, Type::Array],
     );
     /// The number of an entry as clients send it.
-    EntryNumber => either("The number of an entry; a text with digits is taken too.", [Type::Integer, Type::String]);
+    EntryNumber => ObjectBuilder::new()
+        .schema_type(SchemaType::Array(vec![Type::Integer, Type::String]))
+        .pattern(Some("^-?[0-9]{1,18}$"))
+        .description(Some("The number of an entry; a text with digits is taken too."))
+        .into();
+    /// A column of entries.
+    ColumnName => words("A column of entries.", Column::ALL.iter().map(|column| column.as_str()));
+    /// What a mail is.
+    MailType => words("What a mail is.", ["newsletter", "correspondence_thread"]);
+    /// A policy that threads can be kept by.
+    ThreadPolicy => words("A policy that threads can be kept by.", THREAD_POLICIES);
     /// A name that stands in a body.
-    SubjectName => either("A text, or a number.", [Type::String, Type::Number]);
+    SubjectName => ObjectBuilder::new()
+        .schema_type(SchemaType::Array(vec![Type::String, Type::Number]))
+        .min_length(Some(1))
+        .description(Some("A text, or a number."))
+        .into();
     /// A row of entries.
     EntryRow => columns("An entry. Which columns it has depends on the route and on `returning`.", |_| true)
         .additional_properties(Some(AdditionalProperties::FreeForm(false)))
@@ -90,9 +106,9 @@ schemas! {
     /// A row with what was done to it.
     WrittenRow => written().into();
     /// What an insert takes.
-    InsertBody => one_or_many("An entry as flat fields, or many in `items`. It needs a source.", Some("source"));
+    InsertBody => one_or_many("An entry as flat fields, or many in `items`. It needs a source.", true);
     /// What an update takes.
-    UpdateBody => one_or_many("A change of the entry that `id` or `entry_id` names, as flat fields, or many in `items`.", None);
+    UpdateBody => one_or_many("A change of the entry that `id` or `entry_id` names, as flat fields, or many in `items`.", false);
     /// A flat entry, ready to be inserted.
     NormalizedEntry => columns("A flat entry with its keys, ready for /db/insert.", is_given)
         .property("retrieval_update_skipped", ObjectBuilder::new().schema_type(Type::Boolean).description(
@@ -248,22 +264,24 @@ fn conflict() -> ObjectBuilder {
 }
 
 /// One entry as flat fields, or a batch of them.
-fn one_or_many(about: &str, needed: Option<&str>) -> Made {
+fn one_or_many(about: &str, is_new: bool) -> Made {
     let names = || {
-        let column = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .enum_values(Some(Column::ALL.iter().map(|column| column.as_str())));
         let about = "The columns of the answer; the usual ones if none is named.";
         ArrayBuilder::new()
-            .items(column)
+            .schema_type(SchemaType::Array(vec![Type::Array, Type::Null]))
+            .items(Ref::from_schema_name(ColumnName::name()))
             .max_items(Some(100))
             .description(Some(about))
     };
+    let source = || {
+        let about = "Where it comes from, such as telegram, email or web.";
+        plain(Type::String, about).min_length(Some(1))
+    };
     let mut flat = columns("One entry.", |_| true).property("returning", names());
     let mut item = columns("One entry.", |_| true);
-    if let Some(name) = needed {
-        flat = flat.required(name);
-        item = item.required(name);
+    if is_new {
+        flat = flat.required("source").property("source", source());
+        item = item.required("source").property("source", source());
     }
     let many = plain(
         Type::Object,

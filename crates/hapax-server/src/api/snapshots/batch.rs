@@ -101,7 +101,7 @@ struct Read {
 #[utoipa::path(post, path = "/v1/{collection}/ingest/batch", operation_id = "ingest_snapshots",
     params(("Idempotency-Key" = Option<String>, Header,
         description = "A hash of the payload. It is looked at and reported, never trusted.")),
-    request_body(content = Vec<Object>, description = "At most 1000 payloads.", example = json!([
+    request_body(content = Vec<Value>, description = "At most 1000 payloads.", example = json!([
         {"course": {"id": "CS101", "name": "Computing"}}, {"course": {"id": "CS102", "name": "Data"}}
     ])),
     responses((status = 200, description = "What came of each.", body = Batched, headers(("X-Idempotency-Key-Match" = String, description = "Which profile makes the key that came along; there if one came.")))))]

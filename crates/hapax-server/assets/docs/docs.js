@@ -343,7 +343,7 @@ function go() {
   if (!op) return;
   op.card.hidden = false;
   op.card.open = true;
-  op.card.scrollIntoView();
+  op.card.scrollIntoView({ behavior: "instant" });
   op.card.querySelector("summary").focus({ preventScroll: true });
 }
 

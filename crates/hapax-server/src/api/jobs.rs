@@ -146,7 +146,7 @@ pub(super) async fn stats(
 #[derive(Serialize, ToSchema)]
 #[schema(as = JobCounts)]
 pub(crate) struct Counts {
-    items: Vec<Count>,
+    items: Vec<Tallied>,
     /// How many are in each state, whatever their kind.
     states: BTreeMap<&'static str, u64>,
     total: u64,
@@ -156,7 +156,7 @@ pub(crate) struct Counts {
 /// How many jobs of a kind are in a state.
 #[derive(Serialize, ToSchema)]
 #[schema(as = JobCount)]
-struct Count {
+struct Tallied {
     kind: String,
     #[schema(value_type = JobState)]
     state: &'static str,
@@ -171,7 +171,7 @@ pub(crate) fn tally(tallies: &[Tally]) -> Counts {
     for tally in tallies {
         *states.entry(tally.state.as_str()).or_insert(0) += tally.count;
     }
-    let count = |tally: &Tally| Count {
+    let count = |tally: &Tally| Tallied {
         kind: tally.kind.to_string(),
         state: tally.state.as_str(),
         count: tally.count,

@@ -138,7 +138,6 @@ impl Whole {
             has_body: operation.get("requestBody").is_some(),
             has_query: has("query"),
             has_path: path.contains('{'),
-            asks_store: matches!(access, Access::Role(_)),
         };
         let own = operation
             .as_object_mut()

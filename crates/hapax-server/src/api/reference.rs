@@ -24,7 +24,7 @@ const CACHE: &str = "no-cache";
 
 const PAGE: &str = include_str!("../../assets/docs/index.html");
 /// Name, media type and text of what the page needs.
-const ASSETS: [(&str, &str, &str); 2] = [
+const ASSETS: [(&str, &str, &str); 3] = [
     (
         "docs.js",
         "text/javascript; charset=utf-8",
@@ -34,6 +34,11 @@ const ASSETS: [(&str, &str, &str); 2] = [
         "docs.css",
         "text/css; charset=utf-8",
         include_str!("../../assets/docs/docs.css"),
+    ),
+    (
+        "icon.svg",
+        "image/svg+xml",
+        include_str!("../../assets/docs/icon.svg"),
     ),
 ];
 
@@ -54,10 +59,10 @@ pub(super) async fn page(headers: HeaderMap) -> Response {
     answer(&headers, &tag(PAGE), "text/html; charset=utf-8", PAGE)
 }
 
-/// Gives a script or a style sheet of the page.
+/// Gives a script, a style sheet or the icon of the page.
 #[utoipa::path(get, path = "/docs/assets/{name}", operation_id = "get_docs_asset",
     responses((status = 200, description = "The file.",
-            content((String = "text/javascript"), (String = "text/css"))),
+            content((String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))),
         (status = 304, description = "It has not changed.")))]
 pub(super) async fn asset(
     name: Result<Path<String>, PathRejection>,

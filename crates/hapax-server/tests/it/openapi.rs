@@ -76,7 +76,11 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     assert!(known, "{at} as {kind:?} is not described; {text}");
     if kind.ends_with("json") {
         let place = format!("{place}/content/{}/schema", escaped(kind));
-        validate(&place, &answer.json(), &at);
+        match serde_json::from_slice(&answer.body) {
+            Ok(value) => validate(&place, &value, &at),
+            // Deeper than this reader goes, which some tests want to be.
+            Err(why) => assert!(why.to_string().contains("recursion limit"), "{at}: {why}"),
+        }
     }
 }
 

@@ -29,6 +29,10 @@ pub(in crate::api) struct Settings {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = SettingsLimits)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "these are the names of the answer"
+)]
 struct Limits {
     body_bytes_max: usize,
     batch_body_bytes_max: usize,
@@ -50,6 +54,10 @@ struct Retrieval {
 /// What is there, and not how to reach it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SettingsConfigured)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a thing that is there or not"
+)]
 struct Configured {
     litellm: bool,
     gateway: bool,

@@ -83,8 +83,6 @@ pub(super) struct Facts {
     pub(super) has_body: bool,
     pub(super) has_query: bool,
     pub(super) has_path: bool,
-    /// Whether it asks the store for anything.
-    pub(super) asks_store: bool,
 }
 
 /// The codes that follow from what an operation is.
@@ -109,10 +107,12 @@ pub(super) fn shared(facts: &Facts) -> Vec<&'static str> {
         codes.extend(["unauthorized", "rate_limited"]);
     }
     if matches!(facts.access, Access::Role(_)) {
-        codes.push("forbidden");
-    }
-    if facts.asks_store {
-        codes.extend(["request_timeout", "internal", "store_unavailable"]);
+        codes.extend([
+            "forbidden",
+            "request_timeout",
+            "internal",
+            "store_unavailable",
+        ]);
     }
     if facts.keyed.is_some() {
         codes.extend([

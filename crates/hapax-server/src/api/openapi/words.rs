@@ -166,8 +166,8 @@ fn is_given(column: Column) -> bool {
 
 /// An object with these columns, each of which may be null.
 fn columns(about: &str, takes: impl Fn(Column) -> bool) -> ObjectBuilder {
-    let taken = Column::ALL.iter().filter(|column| takes(**column));
-    taken.fold(
+    let chosen = Column::ALL.iter().filter(|column| takes(**column));
+    chosen.fold(
         ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(about)),

@@ -3,7 +3,11 @@
 use crate::fixture::Server;
 use crate::http::Answer;
 
-const ASSETS: [&str; 2] = ["/docs/assets/docs.js", "/docs/assets/docs.css"];
+const ASSETS: [&str; 3] = [
+    "/docs/assets/docs.js",
+    "/docs/assets/docs.css",
+    "/docs/assets/icon.svg",
+];
 
 fn get(server: &Server, path: &str) -> Answer {
     server.send("GET", path, &[], b"")
@@ -31,7 +35,7 @@ fn the_document_is_given_to_everybody_and_only_when_it_has_changed() {
 fn the_reference_is_small_and_nothing_in_it_leads_to_another_host() {
     let server = Server::start();
     let mut bytes = 0;
-    for path in ["/docs", ASSETS[0], ASSETS[1]] {
+    for path in ["/docs", ASSETS[0], ASSETS[1], ASSETS[2]] {
         let answer = get(&server, path);
         assert_eq!(answer.status, 200, "{path}");
         bytes += answer.body.len();

@@ -249,7 +249,7 @@ pub(super) struct CompleteBody {
         "token": "0123456789abcdef0123456789abcdef", "result": {"status": 200}, "advance_to": "HEAD_DONE"
     })),
     responses((status = 200, description = "The operation.", body = Ended)),
-    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn complete(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -290,7 +290,7 @@ pub(super) struct FailBody {
         "token": "0123456789abcdef0123456789abcdef", "error": "the host did not answer", "retryable": true
     })),
     responses((status = 200, description = "The operation.", body = Ended)),
-    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn fail(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -342,7 +342,7 @@ impl ResolveBody {
 #[utoipa::path(post, path = "/v1/ops/{op_key}/resolve", operation_id = "resolve_op",
     request_body(content = ResolveBody, example = json!({"retry": true})),
     responses((status = 200, description = "The operation.", body = Ended)),
-    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn resolve(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -260,7 +260,7 @@ fn acts(items: Vec<Item>) -> Result<Vec<Act>, Problem> {
         .map_err(|fault| problem::schema(&[fault]))
 }
 
-/// An owner's word: a failed or given-up job starts over, at once and with all its attempts.
+/// Has a failed or given-up job start over, at once and with all its attempts. It is an owner's word.
 #[utoipa::path(post, path = "/v1/jobs/{id}/retry", operation_id = "retry_job",
     responses((status = 200, description = "The job.", body = ShownJob)),
     extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]

@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Vault(Vault),
     /// Remove what has expired, now.
     Sweep(Plain),
+    /// Print the OpenAPI document of the HTTP API.
+    Openapi,
 }
 
 /// Where the store is.

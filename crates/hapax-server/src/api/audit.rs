@@ -5,40 +5,57 @@ use axum::{Extension, Json as Answer};
 use hapax_core::{Action, Note, NoteId, NoteScan, Tenant, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
 
 use super::App;
+use super::openapi::words::AuditAction;
 use super::payload::invalid;
 use super::query::Query;
 use crate::problem::Refusal;
 
 /// Which rows to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// Only rows that tell of this.
+    #[param(value_type = Option<AuditAction>)]
     action: Option<String>,
+    /// Only rows about this key.
     key_id: Option<String>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
 /// A page of the audit trail.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditPage)]
 pub(super) struct Page {
     items: Vec<Row>,
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditRow)]
 struct Row {
+    #[schema(format = DateTime)]
     at: String,
+    #[schema(value_type = AuditAction)]
     action: &'static str,
+    /// Who did it.
     actor: Option<String>,
     key_id: Option<String>,
     route_pattern: Option<String>,
+    #[schema(value_type = Value)]
     details: Option<Box<RawValue>>,
 }
 
-/// A page of the audit trail, newest first.
+/// Lists the audit trail, newest first.
+#[utoipa::path(get, path = "/v1/audit", operation_id = "list_audit",
+    params(ListQuery), responses((status = 200, description = "A page of rows.", body = Page)))]
 pub(super) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

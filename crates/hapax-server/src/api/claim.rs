@@ -16,25 +16,37 @@ use hapax_core::{Cause, Claim, Key, Policy, Scope, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::App;
 use super::end::token_of;
+use super::openapi::words::{ClaimAction, ConflictDetails};
 use super::payload::{Payload, invalid};
 use super::shown::Shown;
 use crate::body::Wrapped;
 use crate::problem::{self, Refusal};
 
 /// A claim on a key, for a request that the caller is about to serve.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimBody {
+    /// The Idempotency-Key that came with the request, bare or quoted; without one a key is derived.
     key: Option<String>,
+    /// POST, PUT, PATCH or DELETE.
     method: String,
+    /// The path with its query, beginning with a slash.
     path: String,
+    /// The body as text or as JSON.
+    #[schema(value_type = Option<Value>)]
     body: Option<Box<RawValue>>,
+    /// The body as bytes, in place of `body`.
     body_base64: Option<String>,
     content_type: Option<String>,
+    /// How long the record answers for its key; the route's own time if it is left out.
+    #[schema(maximum = 316_224_000)]
     ttl_seconds: Option<u64>,
+    /// How long the caller has before somebody else may take over.
+    #[schema(maximum = 86_400)]
     lease_seconds: Option<u64>,
 }
 
@@ -109,41 +121,69 @@ fn within(name: &str, seconds: u64, longest: Duration) -> Result<Duration, Probl
 }
 
 /// What a claim gets.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Claiming {
+    /// What to do: `process` the request, or answer as the rest says.
+    #[schema(value_type = ClaimAction)]
     action: &'static str,
     id: String,
+    /// The key in its bare form.
     key: String,
+    #[schema(example = "POST:bookings-hold")]
     route_pattern: String,
+    #[schema(format = DateTime)]
     expires_at: Option<String>,
+    /// Whether the key was known and its time was over.
     expired: bool,
+    /// Whether an earlier runner lost its lease.
     lost: bool,
     #[serde(flatten)]
     more: More,
 }
 
 /// What only some of the actions say.
-#[derive(Serialize, Default)]
+#[derive(Serialize, Default, ToSchema)]
+#[schema(as = ClaimingMore)]
 struct More {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
     lease_expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     response: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
     settled_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ConflictDetails>, nullable = false)]
     conflict: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     retry_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     lease_seconds_left: Option<u64>,
+    /// Why it is in doubt: runner_died, outcome_unknown or response_not_stored.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reason: Option<&'static str>,
 }
 
-/// What the claim gets, as an `action` for the caller.
+/// Claims a key for a request. What it gets is an `action` for the caller: run the request, or answer as is said.
+#[utoipa::path(post, path = "/v1/keys/claim", operation_id = "claim_key",
+    request_body(content = ClaimBody, example = json!({
+        "key": "order-4711", "method": "POST", "path": "/v1/bookings/hold", "body": {"seat": "12A"}, "lease_seconds": 60
+    })),
+    responses((status = 200, description = "What the key gets.", body = Claiming, example = json!({
+        "action": "process", "id": "0f8fad5b-d9cb-869f-a165-70867728950e", "key": "order-4711",
+        "route_pattern": "POST:bookings-hold", "token": "1760000000000000-0123456789abcdef0123456789abcdef",
+        "lease_expires_at": "2026-01-31T12:01:00.000Z", "expires_at": "2026-01-31T12:30:00.000Z",
+        "expired": false, "lost": false
+    }))),
+    extensions(("x-codes" = json!(["idempotency_key_invalid", "idempotency_key_required"]))))]
 pub(super) async fn claim(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

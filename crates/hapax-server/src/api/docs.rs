@@ -4,7 +4,8 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::problem::{self, Refusal};
 
@@ -61,16 +62,45 @@ static PAGES: &[(&str, &str)] = pages![
     "unsupported_schema_version",
 ];
 
-/// Where to go from here.
-pub(super) async fn index() -> axum::Json<Value> {
-    axum::Json(json!({
-        "name": "hapax",
-        "version": env!("CARGO_PKG_VERSION"),
-        "links": {"health": "/health", "ready": "/ready", "metrics": "/metrics", "errors": "/docs/errors/not_found"},
-    }))
+/// What this is, and where to go.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Index {
+    name: &'static str,
+    version: &'static str,
+    links: Links,
 }
 
-/// What an error means and what to do next, as Markdown.
+#[derive(Serialize, ToSchema)]
+struct Links {
+    health: &'static str,
+    ready: &'static str,
+    metrics: &'static str,
+    docs: &'static str,
+    openapi: &'static str,
+    errors: &'static str,
+}
+
+/// Tells where to go from here.
+#[utoipa::path(get, path = "/", operation_id = "get_index",
+    responses((status = 200, description = "Where to go.", body = Index)))]
+pub(super) async fn index() -> axum::Json<Index> {
+    axum::Json(Index {
+        name: "hapax",
+        version: env!("CARGO_PKG_VERSION"),
+        links: Links {
+            health: "/health",
+            ready: "/ready",
+            metrics: "/metrics",
+            docs: "/docs",
+            openapi: "/openapi.json",
+            errors: "/docs/errors/not_found",
+        },
+    })
+}
+
+/// Explains an error: what it means and what to do next, as Markdown.
+#[utoipa::path(get, path = "/docs/errors/{code}", operation_id = "get_error_page",
+    responses((status = 200, description = "The page.", body = String, content_type = "text/markdown")))]
 pub(super) async fn error_page(
     code: Result<Path<String>, PathRejection>,
 ) -> Result<impl IntoResponse, Refusal> {
@@ -81,6 +111,12 @@ pub(super) async fn error_page(
         .map(|(_, page)| *page);
     let page = page.ok_or_else(problem::not_found)?;
     Ok(([(CONTENT_TYPE, "text/markdown; charset=utf-8")], page))
+}
+
+/// The codes that have a page.
+#[cfg(test)]
+pub(super) fn codes() -> impl Iterator<Item = &'static str> {
+    PAGES.iter().map(|(code, _)| *code)
 }
 
 #[cfg(test)]

@@ -9,35 +9,58 @@ use hapax::Settled;
 use hapax::layer::Route;
 use hapax::problem::Problem;
 use hapax_core::{Epoch, Lease, Outcome, Owner, Record, State as Stored, Tenant, Version};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::App;
 use super::keys::Id;
+use super::openapi::words::CompletedState;
 use super::payload::Payload;
 use crate::body::{Json, Wrapped};
 use crate::problem::{self, Refusal};
 
 /// The end of a claim.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompleteBody {
+    /// The token of the claim.
     token: String,
+    /// The status that was answered. One that says "try again" (5xx, 408, 425, 429) gives the key back.
+    #[schema(minimum = 200, maximum = 599)]
     status: u16,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// The body as text or as JSON; it is replayed in the form it was given.
+    #[schema(value_type = Option<Value>)]
     body: Option<Box<RawValue>>,
     body_base64: Option<String>,
 }
 
+/// What became of a key.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Completed {
+    pub(super) id: String,
+    /// `settled`, or `released`: the next claim runs as new.
+    #[schema(value_type = CompletedState)]
+    pub(super) state: &'static str,
+    /// Whether the same was said before.
+    pub(super) replayed: bool,
+}
+
 /// Records the outcome, once. Sent again with the same outcome it answers the same.
+#[utoipa::path(post, path = "/v1/keys/{id}/complete", operation_id = "complete_key",
+    request_body(content = CompleteBody, example = json!({
+        "token": "1760000000000000-0123456789abcdef0123456789abcdef", "status": 201, "body": {"hold": 7}
+    })),
+    responses((status = 200, description = "It is recorded, or given back.", body = Completed)),
+    extensions(("x-codes" = json!(["lease_lost"]))))]
 pub(super) async fn complete(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     id: Id,
     Wrapped(body): Wrapped<CompleteBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Completed>, Refusal> {
     let payload = Payload::of(body.body.as_deref(), body.body_base64.as_deref())?;
     let record = found(&app, tenant, id).await?;
     let route = app.route(&record.scope.space);
@@ -63,8 +86,13 @@ pub(super) async fn complete(
     }
 }
 
-fn completed(id: Id, state: &str, replayed: bool) -> Answer<Value> {
-    Answer(json!({"id": id.0.to_string(), "state": state, "replayed": replayed}))
+fn completed(id: Id, state: &'static str, replayed: bool) -> Answer<Completed> {
+    let id = id.0.to_string();
+    Answer(Completed {
+        id,
+        state,
+        replayed,
+    })
 }
 
 /// Whether an answer with this status is recorded. Any other says "try again" and gives the key back.
@@ -85,38 +113,56 @@ fn kept(route: &Route, outcome: Outcome) -> Outcome {
 }
 
 /// The holder's token.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenBody {
     token: String,
 }
 
+/// A lease that goes on.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Renewed {
+    id: String,
+    token: String,
+    #[schema(format = DateTime)]
+    lease_expires_at: String,
+}
+
 /// Extends the lease.
+#[utoipa::path(post, path = "/v1/keys/{id}/renew", operation_id = "renew_key",
+    request_body(content = TokenBody, example = json!({"token": "1760000000000000-0123456789abcdef0123456789abcdef"})),
+    responses((status = 200, description = "The lease with its new end.", body = Renewed)),
+    extensions(("x-codes" = json!(["lease_lost"]))))]
 pub(super) async fn renew(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     id: Id,
     Json(body): Json<TokenBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Renewed>, Refusal> {
     let Held::Yes(mut lease) = held(found(&app, tenant, id).await?, &body.token) else {
         return Err(lease_lost().into());
     };
     if !app.engine.renew(&mut lease).await? {
         return Err(lease_lost().into());
     }
-    let until = lease.until().to_string();
-    Ok(Answer(
-        json!({"id": id.0.to_string(), "token": token_of(&lease), "lease_expires_at": until}),
-    ))
+    Ok(Answer(Renewed {
+        id: id.0.to_string(),
+        token: token_of(&lease),
+        lease_expires_at: lease.until().to_string(),
+    }))
 }
 
 /// Gives the key back, so that the next claim runs as new.
+#[utoipa::path(post, path = "/v1/keys/{id}/release", operation_id = "release_key",
+    request_body(content = TokenBody, example = json!({"token": "1760000000000000-0123456789abcdef0123456789abcdef"})),
+    responses((status = 200, description = "It is given back.", body = Completed)),
+    extensions(("x-codes" = json!(["lease_lost"]))))]
 pub(super) async fn release(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     id: Id,
     Json(body): Json<TokenBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Completed>, Refusal> {
     let Held::Yes(lease) = held(found(&app, tenant, id).await?, &body.token) else {
         return Err(lease_lost().into());
     };

@@ -5,46 +5,29 @@ mod batch;
 mod shown;
 mod status;
 
-use std::convert::Infallible;
-use std::sync::Arc;
-
-use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get, post};
-use hapax::IdempotencyLayer;
 use hapax::problem::Problem;
-use hapax_store::Role;
+use utoipa_axum::routes;
 
-use super::App;
-use crate::auth::authorize;
-use crate::problem;
+use super::listed::{Door, Keyed, viewer, writer};
 
-/// The routes of enrichment: everybody reads, a writer asks.
-pub(super) fn routes(app: &App) -> Router<App> {
-    let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let bytes_max = app.config.batch_body_bytes_max;
-    let table = app.routes.clone().map(|mut route| {
-        route.max_body_bytes = bytes_max;
-        route
-    });
-    let idempotency = IdempotencyLayer::new(app.engine.clone())
-        .routes(table)
-        .observer(Arc::clone(&app.observer));
-    // A batch has no key of its own, so a client can give it one.
-    let batch: MethodRouter<App> = post(batch::add)
-        .layer::<_, Infallible>(from_fn(problem::render))
-        .layer(idempotency);
-    let reading = Router::new()
-        .route("/status/t1/batch", get(status::list))
-        .route("/status/t1/batch/{id}", get(status::show))
-        .route_layer(viewer);
-    let writing = Router::new()
-        .route("/enrich/t1", post(ask::ask))
-        .route("/enrich/t1/batch", batch)
-        .route_layer(writer);
-    reading.merge(writing)
+/// The routes of enrichment: everybody reads, a writer asks. A batch has no key of its own, so a client can give it one.
+pub(super) fn door() -> Door {
+    Door {
+        name: "enrichment",
+        about: "Topics, keywords and a gist for a text, by a language model: one while the caller waits, many as a batch. The same text is not paid for again.",
+        parameters: &[(
+            "id",
+            "The id of a batch.",
+            "01890a5d-ac96-774b-bcce-b302099a8057",
+        )],
+        routes: vec![
+            writer(routes!(ask::ask)),
+            writer(routes!(batch::add)).keyed(Keyed::Batch),
+            viewer(routes!(status::list)),
+            viewer(routes!(status::show)),
+        ],
+    }
 }
 
 /// Nothing can be asked.

@@ -12,47 +12,43 @@ pub(super) mod shown;
 mod test_mode;
 mod write;
 
-use axum::Router;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post, put};
 use hapax::problem::Problem;
 use hapax_core::entry::{Schema, Target};
-use hapax_store::Role;
+use utoipa_axum::routes;
 
-use super::App;
+use super::listed::{Door, owner, viewer, writer};
 use super::payload::invalid;
-use crate::auth::{TELEGRAM_PATH, authorize};
 use crate::problem::{self, Refusal};
 
 /// The routes of entries: everybody reads, a writer normalises and writes, an owner says what writes do and where they go.
-pub(super) fn routes() -> Router<App> {
-    let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let owner = from_fn_with_state(Role::Owner, authorize);
-    let reading = Router::new()
-        .route("/config", get(settings::show))
-        .route("/db/test-mode", get(test_mode::show))
-        .route("/db/read/last", post(read::last))
-        .route("/db/read/find", post(read::find))
-        .route("/db/read/continue", post(read::go_on))
-        .route("/db/read/pull", post(read::pull))
-        .route("/v1/entries/{entry_id}/revisions", get(revisions::list))
-        .route("/v1/policies", get(policies::list))
-        .route_layer(viewer);
-    let writing = Router::new()
-        .route("/normalize/telegram", post(normalize::telegram))
-        .route("/normalize/email", post(normalize::email))
-        .route("/normalize/webpage", post(normalize::webpage))
-        .route(TELEGRAM_PATH, post(ingest::update))
-        .route("/db/insert", post(write::insert))
-        .route("/db/update", post(write::update))
-        .route_layer(writer);
-    let operating = Router::new()
-        .route("/db/test-mode/toggle", post(test_mode::toggle))
-        .route("/db/test-mode/set", post(test_mode::set))
-        .route("/v1/policies/{policy_key}", put(policies::set))
-        .route_layer(owner);
-    reading.merge(writing).merge(operating)
+pub(super) fn door() -> Door {
+    Door {
+        name: "entries",
+        about: "Entries of a knowledge base: normalised to a flat row with its keys, inserted once per key, changed, read, and the policies of their keys.",
+        parameters: &[
+            ("entry_id", "The number of an entry.", "1"),
+            ("policy_key", "The name of a policy.", "telegram_link_v1"),
+        ],
+        routes: vec![
+            writer(routes!(normalize::telegram)),
+            writer(routes!(normalize::email)),
+            writer(routes!(normalize::webpage)),
+            writer(routes!(ingest::update)),
+            writer(routes!(write::insert)),
+            writer(routes!(write::update)),
+            viewer(routes!(read::last)),
+            viewer(routes!(read::find)),
+            viewer(routes!(read::go_on)),
+            viewer(routes!(read::pull)),
+            viewer(routes!(revisions::list)),
+            viewer(routes!(policies::list)),
+            owner(routes!(policies::set)),
+            viewer(routes!(test_mode::show)),
+            owner(routes!(test_mode::toggle)),
+            owner(routes!(test_mode::set)),
+            viewer(routes!(settings::show)),
+        ],
+    }
 }
 
 /// Which home a query names; the active one if it names none.

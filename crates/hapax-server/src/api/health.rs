@@ -6,9 +6,11 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::IntoResponse;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::App;
+use super::openapi::words::DurabilityWord;
 use crate::problem::{self, Refusal};
 
 /// How long the store may take to say that it works.
@@ -17,26 +19,56 @@ const CHECK_WITHIN: Duration = Duration::from_secs(2);
 type Fresh = [(HeaderName, &'static str); 1];
 const FRESH: Fresh = [(CACHE_CONTROL, "no-store")];
 
-/// 200 while the process lives, whatever the store does.
-pub(super) async fn health(State(app): State<App>) -> (Fresh, axum::Json<Value>) {
+/// That it lives.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Health {
+    #[schema(example = "ok")]
+    status: &'static str,
+    version: &'static str,
+    /// What keeps the data.
+    store: &'static str,
+    #[schema(value_type = DurabilityWord)]
+    durability: &'static str,
+    uptime_s: u64,
+    #[schema(format = DateTime)]
+    time: String,
+}
+
+/// Tells that the process lives, whatever the store does.
+#[utoipa::path(get, path = "/health", operation_id = "get_health",
+    responses((status = 200, description = "It lives.", body = Health)))]
+pub(super) async fn health(State(app): State<App>) -> (Fresh, axum::Json<Health>) {
     let ledger = &app.store.ledger;
-    let health = json!({
-        "status": "ok",
-        "version": env!("CARGO_PKG_VERSION"),
-        "store": ledger.name(),
-        "durability": ledger.durability().as_str(),
-        "uptime_s": app.started.elapsed().as_secs(),
-        "time": ledger.now().to_string(),
-    });
+    let health = Health {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+        store: ledger.name(),
+        durability: ledger.durability().as_str(),
+        uptime_s: app.started.elapsed().as_secs(),
+        time: ledger.now().to_string(),
+    };
     (FRESH, axum::Json(health))
 }
 
-/// 200 if the store takes writes now, 503 if not.
-pub(super) async fn ready(State(app): State<App>) -> Result<(Fresh, axum::Json<Value>), Refusal> {
+/// That it can work.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Ready {
+    #[schema(example = "ready")]
+    status: &'static str,
+    store: &'static str,
+}
+
+/// Tells whether the store takes writes now: 200, or 503.
+#[utoipa::path(get, path = "/ready", operation_id = "get_ready",
+    responses((status = 200, description = "It takes writes.", body = Ready)), extensions(("x-codes" = json!(["store_unavailable", "internal"]))))]
+pub(super) async fn ready(State(app): State<App>) -> Result<(Fresh, axum::Json<Ready>), Refusal> {
     match tokio::time::timeout(CHECK_WITHIN, app.store.ledger.check()).await {
         Ok(Ok(())) => Ok((
             FRESH,
-            axum::Json(json!({"status": "ready", "store": app.store.ledger.name()})),
+            axum::Json(Ready {
+                status: "ready",
+                store: app.store.ledger.name(),
+            }),
         )),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the store is not ready");
@@ -53,12 +85,26 @@ pub(super) async fn ready(State(app): State<App>) -> Result<(Fresh, axum::Json<V
     }
 }
 
-/// Which build this is.
-pub(super) async fn version() -> axum::Json<Value> {
-    axum::Json(json!({"name": "hapax", "version": env!("CARGO_PKG_VERSION")}))
+/// A build.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Version {
+    name: &'static str,
+    version: &'static str,
 }
 
-/// Prometheus' text format.
+/// Tells which build this is.
+#[utoipa::path(get, path = "/version", operation_id = "get_version",
+    responses((status = 200, description = "Name and version.", body = Version)))]
+pub(super) async fn version() -> axum::Json<Version> {
+    axum::Json(Version {
+        name: "hapax",
+        version: env!("CARGO_PKG_VERSION"),
+    })
+}
+
+/// Tells how it is doing, in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics",
+    responses((status = 200, description = "Counters, gauges and histograms.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
     app.metrics.run_upkeep();
     (

@@ -8,6 +8,7 @@ use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::entry::Search;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::App;
@@ -30,7 +31,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// An import as it stands now.
+/// Shows an import as it stands now.
+#[utoipa::path(get, path = "/import/{id}", operation_id = "get_import",
+    responses((status = 200, description = "The import.", body = Shown)))]
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -45,21 +48,28 @@ pub(super) async fn show(
 }
 
 /// Which imports to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
 /// A page of imports.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportPage)]
 pub(super) struct Page {
     items: Vec<Shown>,
     next_cursor: Option<String>,
 }
 
-/// Imports, newest first.
+/// Lists imports, newest first.
+#[utoipa::path(get, path = "/v1/imports", operation_id = "list_imports",
+    params(ListQuery), responses((status = 200, description = "A page of imports.", body = Page)))]
 pub(super) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -16,10 +16,13 @@ use hapax_core::Tenant;
 use hapax_core::job::{Job, JobId, Op, Refusal as JobRefusal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use super::App;
 use super::jobs::shown::ShownOp;
 use super::jobs::{Id, refused};
+use super::listed::{Door, viewer, writer};
 use crate::intents::desk::Waiter;
 use crate::intents::receipt::{Receipt, project};
 use crate::intents::{act, inbox};
@@ -28,6 +31,35 @@ use crate::problem::{self, Refusal};
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// What is left of the time of a request after waiting for a receipt.
 const MARGIN: Duration = Duration::from_secs(2);
+
+/// The routes of intents: everybody reads, a writer sends, answers and replays.
+pub(super) fn door() -> Door {
+    Door {
+        name: "intents",
+        about: "Packets that ask for something: kept first, planned, carried out at the gateway, and answered with a receipt.",
+        parameters: &[
+            (
+                "id",
+                "The id of a receipt; an intent and its receipt have one id.",
+                "3f786850e387550fdab836ed7e6dc881",
+            ),
+            (
+                "op_key",
+                "The id of a question.",
+                "89e6c98d92887913cadf06b2adb97f26cde4849b",
+            ),
+        ],
+        routes: vec![
+            writer(routes!(send::send)),
+            viewer(routes!(show)),
+            viewer(routes!(list::receipts)),
+            viewer(routes!(receipt)),
+            writer(routes!(replay)),
+            viewer(routes!(list::clarifications)),
+            writer(routes!(answer::answer)),
+        ],
+    }
+}
 
 /// The envelope of a receipt, with the status that it stands for now.
 struct Envelope {
@@ -80,7 +112,9 @@ async fn settled(
     Ok(shown(&find(app, tenant, id).await?))
 }
 
-/// The envelope of a receipt.
+/// Shows a receipt. Reading a failed one is no failure: it answers 200.
+#[utoipa::path(get, path = "/v1/receipts/{id}", operation_id = "get_receipt",
+    responses((status = 200, description = "The receipt, failed or not.", body = Receipt)))]
 pub(super) async fn receipt(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -98,20 +132,25 @@ struct Packed {
 }
 
 /// An intent with everything that was recorded for it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Intent)]
 pub(super) struct Shown {
     intent_id: String,
     receipt_id: String,
     source: String,
     idempotency_key: String,
+    #[schema(format = DateTime)]
     received_at: String,
     /// As it came, digit for digit.
+    #[schema(value_type = Value)]
     packet: Option<Box<RawValue>>,
     receipt: Receipt,
     artifacts: Vec<ShownOp>,
 }
 
-/// An intent as it was received, its receipt, and everything that was recorded for it.
+/// Shows an intent as it was received, its receipt, and everything that was recorded for it.
+#[utoipa::path(get, path = "/v1/intents/{id}", operation_id = "get_intent",
+    responses((status = 200, description = "The intent.", body = Shown)))]
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -134,6 +173,10 @@ pub(super) async fn show(
 }
 
 /// Runs a receipt again on purpose, with new keys at the gateway.
+#[utoipa::path(post, path = "/v1/receipts/{id}/replay", operation_id = "replay_receipt",
+    responses((status = 200, description = "The receipt.", body = Receipt),
+        (status = 502, description = "It failed at the gateway; the receipt says how.", body = Receipt)),
+    extensions(("x-codes" = json!(["IDEMPOTENCY_IN_PROGRESS", "state_transition_denied"]))))]
 pub(super) async fn replay(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -13,9 +13,11 @@ use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::job::{Act, Deed, Done, Fence, Job, JobId, JobKind, JobScan, NewJob, On, Tally};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use utoipa::{IntoParams, ToSchema};
 
 use super::App;
+use super::openapi::words::JobState;
 use super::payload::invalid;
 use super::query::Query;
 use crate::problem::{self, Refusal};
@@ -49,14 +51,24 @@ pub(super) async fn path_parameter<S: Send + Sync>(
 }
 
 /// Which jobs to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// Only jobs in this state.
+    #[param(value_type = Option<JobState>)]
     state: Option<String>,
+    /// Only jobs of this kind.
+    #[param(pattern = "^[a-z0-9_-]{1,64}$")]
     kind: Option<String>,
+    /// Only jobs of this work.
     work_id: Option<String>,
+    /// Only jobs that somebody holds now.
     held: Option<bool>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
@@ -97,13 +109,16 @@ impl ListQuery {
 }
 
 /// A page of jobs.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = JobPage)]
 pub(crate) struct Page {
     pub(crate) items: Vec<ShownJob>,
     pub(crate) next_cursor: Option<String>,
 }
 
-/// A page of jobs, newest first.
+/// Lists jobs, newest first.
+#[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs",
+    params(ListQuery), responses((status = 200, description = "A page of jobs.", body = Page)))]
 pub(super) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -116,44 +131,63 @@ pub(super) async fn list(
     }))
 }
 
-/// How many jobs there are, by kind and state.
+/// Counts jobs by kind and state.
+#[utoipa::path(get, path = "/v1/jobs/stats", operation_id = "count_jobs",
+    responses((status = 200, description = "The counts.", body = Counts)))]
 pub(super) async fn stats(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Counts>, Refusal> {
     let tallies = app.store.queue.tally(tenant).await?;
     Ok(Answer(tally(&tallies)))
 }
 
 /// The counts as the API and `hapax jobs stats` show them.
-pub(crate) fn tally(tallies: &[Tally]) -> Value {
-    let mut states: Map<String, Value> = Map::new();
+#[derive(Serialize, ToSchema)]
+#[schema(as = JobCounts)]
+pub(crate) struct Counts {
+    items: Vec<Tallied>,
+    /// How many are in each state, whatever their kind.
+    states: BTreeMap<&'static str, u64>,
+    total: u64,
+    held: u64,
+}
+
+/// How many jobs of a kind are in a state.
+#[derive(Serialize, ToSchema)]
+#[schema(as = JobCount)]
+struct Tallied {
+    kind: String,
+    #[schema(value_type = JobState)]
+    state: &'static str,
+    count: u64,
+    /// How many of them somebody holds.
+    held: u64,
+}
+
+/// The counts, by kind and state and by state alone.
+pub(crate) fn tally(tallies: &[Tally]) -> Counts {
+    let mut states = BTreeMap::new();
     for tally in tallies {
-        let name = tally.state.as_str();
-        let before = states.get(name).and_then(Value::as_u64).unwrap_or(0);
-        states.insert(name.to_owned(), json!(before + tally.count));
+        *states.entry(tally.state.as_str()).or_insert(0) += tally.count;
     }
-    let items: Vec<Value> = tallies
-        .iter()
-        .map(|tally| {
-            json!({
-                "kind": tally.kind.as_str(),
-                "state": tally.state.as_str(),
-                "count": tally.count,
-                "held": tally.held,
-            })
-        })
-        .collect();
-    json!({
-        "items": items,
-        "states": states,
-        "total": tallies.iter().map(|tally| tally.count).sum::<u64>(),
-        "held": tallies.iter().map(|tally| tally.held).sum::<u64>(),
-    })
+    let count = |tally: &Tally| Tallied {
+        kind: tally.kind.to_string(),
+        state: tally.state.as_str(),
+        count: tally.count,
+        held: tally.held,
+    };
+    Counts {
+        items: tallies.iter().map(count).collect(),
+        states,
+        total: tallies.iter().map(|tally| tally.count).sum(),
+        held: tallies.iter().map(|tally| tally.held).sum(),
+    }
 }
 
 /// A job with its operations, oldest first.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = JobWithOps)]
 pub(crate) struct Whole {
     #[serde(flatten)]
     job: ShownJob,
@@ -169,7 +203,9 @@ impl Whole {
     }
 }
 
-/// One job, with its operations.
+/// Shows a job with its operations.
+#[utoipa::path(get, path = "/v1/jobs/{id}", operation_id = "get_job",
+    responses((status = 200, description = "The job.", body = Whole)))]
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -213,6 +249,7 @@ async fn act_on_job(
 mod tests {
     use super::*;
     use hapax_core::job::State as Reached;
+    use serde_json::json;
 
     #[test]
     fn the_counts_add_up_over_kinds() {
@@ -227,6 +264,7 @@ mod tests {
             of("enrich", Reached::Planned, 2, 0),
             of("enrich", Reached::Leased, 4, 1),
         ]);
+        let shown = json!(shown);
         assert_eq!(shown["states"], json!({"PLANNED": 5, "LEASED": 4}));
         assert_eq!((&shown["total"], &shown["held"]), (&json!(9), &json!(1)));
         assert_eq!(shown["items"][2]["kind"], "enrich");

@@ -8,9 +8,10 @@ use hapax_core::canonical;
 use hapax_core::{Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
 
 use super::App;
+use super::openapi::words::KeyState;
 use super::payload::invalid;
 use super::query::Query;
 use super::shown::{Shown, ShownBody};
@@ -36,21 +37,38 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// Which keys to list.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// Only keys of this route pattern, such as `POST:bookings-hold`.
     route: Option<String>,
+    /// Only keys in this state.
+    #[param(value_type = Option<KeyState>)]
     state: Option<String>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
-/// A page of keys, newest first.
+/// A page of keys.
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeyPage)]
+pub(crate) struct Page {
+    pub(crate) items: Vec<Item>,
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// Lists keys, newest first.
+#[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys",
+    params(ListQuery), responses((status = 200, description = "A page of keys.", body = Page)))]
 pub(super) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Page>, Refusal> {
     let mut scan = Scan::of(tenant);
     if let Some(route) = &query.route {
         scan.space = Some(Space::new(route).map_err(|why| invalid("route", why.to_string()))?);
@@ -74,17 +92,24 @@ pub(super) async fn list(
     }
     let page = app.store.ledger.scan(scan).await?;
     let now = app.store.ledger.now();
-    let items: Vec<Value> = page
-        .records
-        .iter()
-        .map(|record| item(record, now))
-        .collect();
-    Ok(Answer(
-        json!({"items": items, "next_cursor": page.next.map(cursor)}),
-    ))
+    Ok(Answer(shown_page(&page, now)))
 }
 
-/// One key, with what was asked and what was answered, secrets masked.
+/// A page as the API and `hapax keys list` show it.
+pub(crate) fn shown_page(page: &hapax_core::Page, now: Time) -> Page {
+    Page {
+        items: page
+            .records
+            .iter()
+            .map(|record| Item::of(record, now))
+            .collect(),
+        next_cursor: page.next.map(cursor),
+    }
+}
+
+/// Shows a key, with what was asked and what was answered, secrets masked.
+#[utoipa::path(get, path = "/v1/keys/{id}", operation_id = "get_key",
+    responses((status = 200, description = "The key.", body = Whole)))]
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -101,16 +126,19 @@ pub(super) async fn show(
 }
 
 /// A record with what was asked and what was answered.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeyRecord)]
 pub(crate) struct Whole {
     #[serde(flatten)]
-    item: Map<String, Value>,
+    item: Item,
     request: ShownRequest,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     response: Option<Shown>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeyRequest)]
 struct ShownRequest {
     method: String,
     path: String,
@@ -143,7 +171,7 @@ pub(crate) fn whole(record: &Record, route: &Route, may_see: bool, now: Time) ->
         | Stored::Erased => None,
     };
     Whole {
-        item: item_map(record, now),
+        item: Item::of(record, now),
         request: ShownRequest {
             method: request.method.clone(),
             path: if may_see {
@@ -160,22 +188,33 @@ pub(crate) fn whole(record: &Record, route: &Route, may_see: bool, now: Time) ->
     }
 }
 
+/// That a key is gone.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeletedKey)]
+pub(super) struct Deleted {
+    id: String,
+    deleted: bool,
+}
+
 /// Removes a key: its next use runs as new.
+#[utoipa::path(delete, path = "/v1/keys/{id}", operation_id = "delete_key",
+    responses((status = 200, description = "It is gone.", body = Deleted)))]
 pub(super) async fn remove(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Extension(caller): Extension<Caller>,
     id: Id,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Deleted>, Refusal> {
     let removed = app
         .engine
         .delete(tenant, id.0, &caller.to_string())
         .await?
         .ok_or_else(problem::not_found)?;
     tracing::info!(id = %removed.id, tenant = %tenant, "a key was deleted");
-    Ok(Answer(
-        json!({"id": removed.id.to_string(), "deleted": true}),
-    ))
+    Ok(Answer(Deleted {
+        id: removed.id.to_string(),
+        deleted: true,
+    }))
 }
 
 /// Whether a record is there for anyone to see; freed and swept ones are not.
@@ -187,46 +226,74 @@ pub(crate) fn exists(record: &Record) -> bool {
 }
 
 /// A record as lists show it.
-pub(crate) fn item(record: &Record, now: Time) -> Value {
-    item_map(record, now).into()
+#[derive(Serialize, ToSchema)]
+#[schema(as = Key)]
+pub(crate) struct Item {
+    id: String,
+    key: String,
+    #[schema(example = "POST:bookings-hold")]
+    route_pattern: String,
+    #[schema(value_type = KeyState)]
+    state: &'static str,
+    method: String,
+    path: String,
+    /// The first digits of the fingerprint.
+    content_hash: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    expires_at: String,
+    /// While it is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    lease_expires_at: Option<String>,
+    /// Why it is in doubt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    reason: Option<&'static str>,
+    /// The recorded status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    settled_at: Option<String>,
 }
 
-fn item_map(record: &Record, now: Time) -> Map<String, Value> {
-    let mut item = Map::new();
-    let mut put = |name: &str, value: Value| item.insert(name.to_owned(), value);
-    put("id", record.id.to_string().into());
-    put("key", record.key.as_str().into());
-    put("route_pattern", record.scope.space.as_str().into());
-    put("state", record.word(now).into());
-    put("method", record.request.method.as_str().into());
-    let path = record.request.path.as_str();
-    let is_private = record.principal.is_some();
-    put(
-        "path",
-        if is_private {
+impl Item {
+    fn of(record: &Record, now: Time) -> Self {
+        let path = record.request.path.as_str();
+        let path = if record.principal.is_some() {
             without_query(path)
         } else {
             path
+        };
+        let mut item = Self {
+            id: record.id.to_string(),
+            key: record.key.to_string(),
+            route_pattern: record.scope.space.to_string(),
+            state: record.word(now),
+            method: record.request.method.clone(),
+            path: path.to_owned(),
+            content_hash: record.request.content_hash.clone(),
+            created_at: record.created_at.to_string(),
+            expires_at: record.expires_at.to_string(),
+            lease_expires_at: None,
+            reason: None,
+            status: None,
+            settled_at: None,
+        };
+        match &record.state {
+            Stored::Held(hold) => item.lease_expires_at = Some(hold.until.to_string()),
+            Stored::InDoubt { reason, .. } => item.reason = Some(reason.as_str()),
+            Stored::Settled { outcome, at } => {
+                item.status = Some(outcome.status);
+                item.settled_at = Some(at.to_string());
+            }
+            Stored::Free | Stored::Expired | Stored::Erased => {}
         }
-        .into(),
-    );
-    put("content_hash", record.request.content_hash.as_str().into());
-    put("created_at", record.created_at.to_string().into());
-    put("expires_at", record.expires_at.to_string().into());
-    match &record.state {
-        Stored::Held(hold) => {
-            put("lease_expires_at", hold.until.to_string().into());
-        }
-        Stored::InDoubt { reason, .. } => {
-            put("reason", reason.as_str().into());
-        }
-        Stored::Settled { outcome, at } => {
-            put("status", outcome.status.into());
-            put("settled_at", at.to_string().into());
-        }
-        Stored::Free | Stored::Expired | Stored::Erased => {}
+        item
     }
-    item
 }
 
 /// A query may carry what only its sender should see.
@@ -276,7 +343,8 @@ mod tests {
         assert!(!shown(false).contains("planted"), "{}", shown(false));
         assert!(shown(false).contains("body_withheld"));
         assert!(shown(true).contains(r#"{"planted":2}"#));
-        assert!(!item(&record, now).to_string().contains("planted"));
+        let item = serde_json::to_string(&Item::of(&record, now)).unwrap();
+        assert!(!item.contains("planted"), "{item}");
     }
 
     #[test]

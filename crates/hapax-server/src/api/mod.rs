@@ -1,4 +1,4 @@
-//! The routes. One file per door; each says which role it needs here, in one place.
+//! The routes. One file per door; which role each needs is said in lists, of which the router and the OpenAPI document are made.
 
 mod audit;
 mod claim;
@@ -12,32 +12,34 @@ mod imports;
 mod intents;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+mod listed;
+pub(crate) mod openapi;
 mod operator;
 mod ops;
 mod payload;
 mod query;
 mod reconcile;
+mod reference;
 mod shown;
 mod snapshots;
 mod stats;
 mod sweep;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use axum::{Extension, Router};
 use hapax::layer::{Route, Routes};
-use hapax::{Engine, IdempotencyLayer, Observer};
+use hapax::{Engine, Observer};
 use hapax_core::Space;
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
-use hapax_store::Role;
 use metrics_exporter_prometheus::PrometheusHandle;
+use utoipa_axum::routes;
 
-use crate::auth::{Gate, authenticate, authorize};
+use crate::auth::{Gate, authenticate};
 use crate::config::{Config, UsualRoute};
 use crate::enrich::desk::Desk as EnrichDesk;
 use crate::import;
@@ -45,6 +47,7 @@ use crate::intents::desk::Desk;
 use crate::problem::{self, Refusal};
 use crate::store::Store;
 use crate::trace::{self, trace};
+use listed::{Access, Door, Keyed, Listed, open, owner, viewer, writer};
 
 /// What every handler can reach.
 pub(crate) type App = Arc<Shared>;
@@ -99,73 +102,10 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
         request_timeout: app.config.request_timeout(),
         access_log: app.config.access_log,
     };
-    let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let owner = from_fn_with_state(Role::Owner, authorize);
-    // Refusals take their form within the layer, so that what is recorded is what was sent.
-    let body_bytes_max = app.config.body_bytes_max;
-    let routes = app.routes.clone().map(|mut route| {
-        route.max_body_bytes = route.max_body_bytes.min(body_bytes_max);
-        route
-    });
-    let idempotency = IdempotencyLayer::new(app.engine.clone())
-        .routes(routes)
-        .observer(Arc::clone(&app.observer));
-    let echo: MethodRouter<App> = post(echo::echo)
-        .layer::<_, Infallible>(from_fn(problem::render))
-        .layer(idempotency);
-    Router::new()
-        .route("/", get(docs::index))
-        .route("/health", get(health::health))
-        .route("/ready", get(health::ready))
-        .route("/version", get(health::version))
-        .route("/metrics", get(health::metrics))
-        .route("/docs/errors/{code}", get(docs::error_page))
-        .route("/v1/echo", echo.route_layer(writer.clone()))
-        .route("/v1/keys", get(keys::list).route_layer(viewer.clone()))
-        .route(
-            "/v1/keys/claim",
-            post(claim::claim).route_layer(writer.clone()),
-        )
-        .route(
-            "/v1/keys/{id}",
-            get(keys::show)
-                .route_layer(viewer.clone())
-                .merge(delete(keys::remove).route_layer(owner.clone())),
-        )
-        .route(
-            "/v1/keys/{id}/settle",
-            post(operator::settle).route_layer(owner.clone()),
-        )
-        .route(
-            "/v1/keys/{id}/erase",
-            post(operator::erase).route_layer(owner.clone()),
-        )
-        .route(
-            "/v1/erase",
-            post(operator::erase_subject).route_layer(owner.clone()),
-        )
-        .route("/v1/audit", get(audit::list).route_layer(viewer.clone()))
-        .route("/v1/stats", get(stats::stats).route_layer(viewer))
-        .route("/v1/sweep", post(sweep::now).route_layer(owner))
-        .route(
-            "/v1/keys/{id}/complete",
-            post(end::complete).route_layer(writer.clone()),
-        )
-        .route(
-            "/v1/keys/{id}/renew",
-            post(end::renew).route_layer(writer.clone()),
-        )
-        .route(
-            "/v1/keys/{id}/release",
-            post(end::release).route_layer(writer),
-        )
-        .merge(job_routes())
-        .merge(intent_routes())
-        .merge(import_routes())
-        .merge(enrich::routes(app))
-        .merge(snapshots::routes(collections))
-        .merge(entries::routes())
+    let listed = doors().into_iter().flat_map(|door| door.routes);
+    let router = listed.fold(Router::new(), |router, route| route.add_to(router, app, ""));
+    let each = collections.iter();
+    each.fold(router, |router, each| router.merge(snapshots(app, each)))
         .fallback(async || Refusal::from(problem::not_found()))
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))
         .layer(from_fn_with_state(Arc::clone(gate), authenticate))
@@ -173,70 +113,131 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
         .with_state(Arc::clone(app))
 }
 
+/// The routes of a collection. Their names are in the paths, so what is not a collection is not found.
+fn snapshots(app: &App, collection: &Arc<Collection>) -> Router<App> {
+    let name = collection.name.as_str();
+    let listed = snapshots::door().routes.into_iter();
+    listed
+        .fold(snapshots::shadowed(name), |router, route| {
+            route.add_to(router, app, name)
+        })
+        .route_layer(Extension(Arc::clone(collection)))
+}
+
+/// Every door but that of snapshots, whose routes each collection has.
+fn doors() -> Vec<Door> {
+    let server = Door {
+        name: "server",
+        about: "Whether it lives, what it is, and how to use it. No data, so no token.",
+        parameters: &[
+            ("code", "The code of an error.", "lease_lost"),
+            ("name", "A file of the reference.", "docs.js"),
+        ],
+        routes: server_routes(),
+    };
+    let keys = Door {
+        name: "keys",
+        about: "Idempotency keys for any language: claim a key, do the work, record its answer. What an owner may say about a key, and the trail of it.",
+        parameters: &[(
+            "id",
+            "The id of a key, as a claim and the list show it.",
+            "00000000-0000-8000-8000-000000000000",
+        )],
+        routes: key_routes(),
+    };
+    let jobs = Door {
+        name: "jobs",
+        about: "Work that is planned once per key, leased by one worker at a time, and whose operations are recorded once.",
+        parameters: &[
+            ("id", "The id of a job.", "3f786850e387550fdab836ed7e6dc881"),
+            (
+                "op_key",
+                "The key of an operation.",
+                "89e6c98d92887913cadf06b2adb97f26cde4849b",
+            ),
+        ],
+        routes: job_routes(),
+    };
+    let imports = Door {
+        name: "imports",
+        about: "A backlog of mail, read once: an import goes on where it stopped.",
+        parameters: &[(
+            "id",
+            "The id of an import.",
+            "01890a5d-ac96-774b-bcce-b302099a8057",
+        )],
+        routes: vec![
+            writer(routes!(imports::begin::mbox)),
+            viewer(routes!(imports::show)),
+            viewer(routes!(imports::list)),
+        ],
+    };
+    vec![
+        server,
+        keys,
+        jobs,
+        intents::door(),
+        entries::door(),
+        imports,
+        enrich::door(),
+    ]
+}
+
+fn server_routes() -> Vec<Listed> {
+    vec![
+        open(routes!(docs::index)),
+        open(routes!(health::health)),
+        open(routes!(health::ready)),
+        open(routes!(health::version)),
+        Listed::new(Access::Settable, routes!(health::metrics)),
+        open(routes!(reference::document)),
+        open(routes!(reference::page)),
+        open(routes!(reference::asset)),
+        open(routes!(docs::error_page)),
+    ]
+}
+
+/// The routes of keys: everybody reads, a writer claims, an owner operates.
+fn key_routes() -> Vec<Listed> {
+    vec![
+        writer(routes!(echo::echo)).keyed(Keyed::Body),
+        writer(routes!(claim::claim)),
+        writer(routes!(end::complete)),
+        writer(routes!(end::renew)),
+        writer(routes!(end::release)),
+        viewer(routes!(keys::list)),
+        viewer(routes!(keys::show)),
+        owner(routes!(keys::remove)),
+        owner(routes!(operator::settle)),
+        owner(routes!(operator::erase)),
+        owner(routes!(operator::erase_subject)),
+        viewer(routes!(audit::list)),
+        viewer(routes!(stats::stats)),
+        owner(routes!(sweep::now)),
+    ]
+}
+
 /// The routes of jobs: everybody reads, a writer works, an owner operates.
-fn job_routes() -> Router<App> {
-    let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let owner = from_fn_with_state(Role::Owner, authorize);
-    let reading = Router::new()
-        .route("/v1/jobs", get(jobs::list))
-        .route("/v1/jobs/stats", get(jobs::stats))
-        .route("/v1/jobs/{id}", get(jobs::show))
-        .route("/v1/ops/{op_key}", get(ops::show))
-        .route_layer(viewer);
-    let working = Router::new()
-        .route("/v1/jobs", post(jobs::plan::plan))
-        .route("/v1/jobs/batch", post(jobs::plan::batch))
-        .route("/v1/jobs/lease", post(jobs::lease::lease))
-        .route("/v1/jobs/settle", post(jobs::step::settle))
-        .route("/v1/jobs/{id}/renew", post(jobs::lease::renew))
-        .route("/v1/jobs/{id}/release", post(jobs::lease::release))
-        .route("/v1/jobs/{id}/advance", post(jobs::step::advance))
-        .route("/v1/jobs/{id}/fail", post(jobs::step::fail))
-        .route("/v1/ops/begin", post(ops::begin))
-        .route("/v1/ops/{op_key}/complete", post(ops::complete))
-        .route("/v1/ops/{op_key}/fail", post(ops::fail))
+fn job_routes() -> Vec<Listed> {
+    vec![
+        writer(routes!(jobs::plan::plan)),
+        writer(routes!(jobs::plan::batch)),
+        writer(routes!(jobs::lease::lease)),
+        writer(routes!(jobs::lease::renew)),
+        writer(routes!(jobs::lease::release)),
+        writer(routes!(jobs::step::advance)),
+        writer(routes!(jobs::step::fail)),
+        writer(routes!(jobs::step::settle)),
+        owner(routes!(jobs::step::retry)),
+        viewer(routes!(jobs::list)),
+        viewer(routes!(jobs::stats)),
+        viewer(routes!(jobs::show)),
+        writer(routes!(ops::begin)),
+        writer(routes!(ops::complete)),
+        writer(routes!(ops::fail)),
         // A holder may end the doubt about its own job; anybody else has to be an owner.
-        .route("/v1/ops/{op_key}/resolve", post(ops::resolve))
-        .route_layer(writer);
-    let operating = Router::new()
-        .route("/v1/jobs/{id}/retry", post(jobs::step::retry))
-        .route("/v1/reconcile", post(reconcile::now))
-        .route_layer(owner);
-    reading.merge(working).merge(operating)
-}
-
-/// The routes of intents: everybody reads, a writer sends, answers and replays.
-fn intent_routes() -> Router<App> {
-    let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let reading = Router::new()
-        .route("/v1/intents/{id}", get(intents::show))
-        .route("/v1/receipts", get(intents::list::receipts))
-        .route("/v1/receipts/{id}", get(intents::receipt))
-        .route("/v1/clarifications", get(intents::list::clarifications))
-        .route_layer(viewer);
-    let writing = Router::new()
-        .route("/v1/intents", post(intents::send::send))
-        .route("/v1/receipts/{id}/replay", post(intents::replay))
-        .route(
-            "/v1/clarifications/{op_key}/answer",
-            post(intents::answer::answer),
-        )
-        .route_layer(writer);
-    reading.merge(writing)
-}
-
-/// The routes of imports: everybody reads, a writer imports.
-fn import_routes() -> Router<App> {
-    let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let reading = Router::new()
-        .route("/import/{id}", get(imports::show))
-        .route("/v1/imports", get(imports::list))
-        .route_layer(viewer);
-    let writing = Router::new()
-        .route("/import/email/mbox", post(imports::begin::mbox))
-        .route_layer(writer);
-    reading.merge(writing)
+        writer(routes!(ops::resolve)),
+        viewer(routes!(ops::show)),
+        owner(routes!(reconcile::now)),
+    ]
 }

@@ -11,25 +11,32 @@ use hapax::engine::Ruled;
 use hapax::layer::Route;
 use hapax::problem::Problem;
 use hapax_core::{Outcome, Subject, Tenant};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::App;
+use super::end::Completed;
 use super::keys::Id;
+use super::openapi::words::SubjectName;
 use super::payload::{Payload, invalid};
 use crate::auth::Caller;
 use crate::body::{Json, Wrapped};
 use crate::problem::{self, Refusal};
 
 /// What happened, or `release`.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettleBody {
+    /// true: it did not happen, and its next use runs as new. Stands alone.
     release: Option<bool>,
+    /// It happened, and this was the status.
+    #[schema(minimum = 200, maximum = 599)]
     status: Option<u16>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    #[schema(value_type = Option<Value>)]
     body: Option<Box<RawValue>>,
     body_base64: Option<String>,
 }
@@ -55,13 +62,17 @@ impl SettleBody {
 }
 
 /// Ends doubt: records what happened, or gives the key back.
+#[utoipa::path(post, path = "/v1/keys/{id}/settle", operation_id = "settle_key",
+    request_body(content = SettleBody, example = json!({"status": 201, "body": {"hold": 7}})),
+    responses((status = 200, description = "It is recorded, or given back.", body = Completed)),
+    extensions(("x-codes" = json!(["IDEMPOTENCY_IN_PROGRESS", "state_transition_denied", "erased"]))))]
 pub(super) async fn settle(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Extension(caller): Extension<Caller>,
     id: Id,
     Wrapped(body): Wrapped<SettleBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Completed>, Refusal> {
     let actor = caller.to_string();
     let found = app.engine.ledger().find(tenant, id.0).await?;
     let record = found.ok_or_else(problem::not_found)?;
@@ -74,8 +85,13 @@ pub(super) async fn settle(
         }
         None => app.engine.release_by_operator(tenant, id.0, &actor).await?,
     };
-    let answer = |state: &str, replayed: bool| {
-        Answer(json!({"id": id.0.to_string(), "state": state, "replayed": replayed}))
+    let answer = |state: &'static str, replayed: bool| {
+        let id = id.0.to_string();
+        Answer(Completed {
+            id,
+            state,
+            replayed,
+        })
     };
     match ruled {
         Ruled::Recorded(_) => Ok(answer("settled", false)),
@@ -91,37 +107,59 @@ pub(super) async fn settle(
     }
 }
 
+/// A key whose content is erased.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErasedKey)]
+pub(super) struct Erased {
+    id: String,
+    state: &'static str,
+}
+
 /// Erases what is stored under a key. Its next use is told so, and does not run.
+#[utoipa::path(post, path = "/v1/keys/{id}/erase", operation_id = "erase_key",
+    responses((status = 200, description = "It is erased.", body = Erased)))]
 pub(super) async fn erase(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Extension(caller): Extension<Caller>,
     id: Id,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Erased>, Refusal> {
     let found = app
         .engine
         .erase(tenant, id.0, &caller.to_string())
         .await?
         .ok_or_else(problem::not_found)?;
-    Ok(Answer(
-        json!({"id": found.id.to_string(), "state": found.state.as_str()}),
-    ))
+    Ok(Answer(Erased {
+        id: found.id.to_string(),
+        state: found.state.as_str(),
+    }))
 }
 
 /// Whom to erase, as the body of their requests names them.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EraseBody {
+    #[schema(value_type = SubjectName)]
     subject: Value,
 }
 
+/// How many keys were erased.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErasedSubject)]
+pub(super) struct ErasedMany {
+    erased: usize,
+}
+
 /// Erases everything about a subject, wherever a route says who that is.
+#[utoipa::path(post, path = "/v1/erase", operation_id = "erase_subject",
+    request_body(content = EraseBody, example = json!({"subject": "customer-7"})),
+    responses((status = 200, description = "How many keys were erased.", body = ErasedMany)))]
 pub(super) async fn erase_subject(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Extension(caller): Extension<Caller>,
     Json(body): Json<EraseBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<ErasedMany>, Refusal> {
     let name = match body.subject {
         Value::String(name) if !name.is_empty() => name,
         Value::Number(number) => number.to_string(),
@@ -132,7 +170,7 @@ pub(super) async fn erase_subject(
         .engine
         .erase_subject(tenant, subject, &caller.to_string())
         .await?;
-    Ok(Answer(json!({"erased": erased})))
+    Ok(Answer(ErasedMany { erased }))
 }
 
 fn still_held(left: Duration) -> Problem {

@@ -13,11 +13,13 @@ use hapax_core::{Action, Note, Tenant};
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::App;
 use super::jobs::shown::{ShownOp, raw, why};
 use super::jobs::words::{Owner, Why, Word, fence, given, yes};
 use super::jobs::{act, path_parameter};
+use super::openapi::words::{BeginAction, JobState, OpClass, Reason};
 use super::payload::invalid;
 use crate::auth::Caller;
 use crate::body::{Json, Roomy};
@@ -38,16 +40,29 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
 }
 
 /// What is about to be done under a job.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BeginBody {
+    #[schema(value_type = String, min_length = 1, max_length = 128)]
     job_id: Word<JobId>,
+    /// What is done, such as HEAD.
+    #[schema(min_length = 1)]
     kind: String,
+    /// Its key; made of kind, job and context if it is left out.
+    #[schema(value_type = Option<String>, min_length = 1)]
     op_key: Option<Word<OpKey>>,
+    /// What makes it this operation and no other.
+    #[schema(value_type = Option<Object>)]
     context: Option<Box<RawValue>>,
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
+    /// `at_most_once` if it is left out.
+    #[schema(value_type = Option<OpClass>)]
     class: Option<Word<Class>>,
+    /// A secret of the runner's own, so that a lost answer can be asked for again.
+    #[schema(min_length = 1)]
     token: Option<String>,
 }
 
@@ -82,21 +97,27 @@ impl BeginBody {
 }
 
 /// What the runner has to do.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BegunOp)]
 pub(super) struct BegunAnswer {
+    #[schema(value_type = BeginAction)]
     action: &'static str,
     op_key: String,
     job_id: String,
     kind: String,
     tries: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     error: Option<Box<RawValue>>,
     /// What an operation that waits waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     asks: Option<Box<RawValue>>,
 }
 
@@ -144,6 +165,13 @@ impl BegunAnswer {
 }
 
 /// Begins an operation, or says what became of it.
+#[utoipa::path(post, path = "/v1/ops/begin", operation_id = "begin_op",
+    request_body(content = BeginBody, example = json!({
+        "job_id": "3f786850e387550fdab836ed7e6dc881", "kind": "HEAD", "context": {"url": "https://example.org/a.pdf"},
+        "epoch": 1, "class": "replayable"
+    })),
+    responses((status = 200, description = "What the runner has to do.", body = BegunAnswer)),
+    extensions(("x-codes" = json!(["not_found", "lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn begin(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -165,10 +193,12 @@ pub(super) async fn begin(
 }
 
 /// An operation, and the state of its job.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EndedOp)]
 pub(super) struct Ended {
     #[serde(flatten)]
     op: ShownOp,
+    #[schema(value_type = JobState)]
     job_state: &'static str,
 }
 
@@ -195,17 +225,31 @@ fn ended((op, job): &(Op, Job)) -> Answer<Ended> {
 }
 
 /// What came of it.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CompleteOpBody)]
 pub(super) struct CompleteBody {
+    /// The token of the beginning.
     token: String,
+    /// At most 1 MiB.
+    #[schema(value_type = Value)]
     result: Box<RawValue>,
+    /// Where its job goes in the same transaction.
+    #[schema(value_type = Option<JobState>)]
     advance_to: Option<Word<Reached>>,
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
 
 /// Records the result, and moves the job in the same transaction. Sent again it answers the same.
+#[utoipa::path(post, path = "/v1/ops/{op_key}/complete", operation_id = "complete_op",
+    request_body(content = CompleteBody, example = json!({
+        "token": "0123456789abcdef0123456789abcdef", "result": {"status": 200}, "advance_to": "HEAD_DONE"
+    })),
+    responses((status = 200, description = "The operation.", body = Ended)),
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn complete(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -223,18 +267,30 @@ pub(super) async fn complete(
 }
 
 /// Why it failed.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = FailOpBody)]
 pub(super) struct FailBody {
     token: String,
+    #[schema(value_type = Reason)]
     error: Why,
+    /// false: the next beginning is told that it failed.
     #[serde(default = "yes")]
+    #[schema(default = true, required = false)]
     retryable: bool,
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
 
 /// Records that it failed, for now or for good.
+#[utoipa::path(post, path = "/v1/ops/{op_key}/fail", operation_id = "fail_op",
+    request_body(content = FailBody, example = json!({
+        "token": "0123456789abcdef0123456789abcdef", "error": "the host did not answer", "retryable": true
+    })),
+    responses((status = 200, description = "The operation.", body = Ended)),
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn fail(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -253,13 +309,19 @@ pub(super) async fn fail(
 }
 
 /// How doubt ends: one of the first three. A worker that asked around says which lease it holds.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ResolveOpBody)]
 pub(super) struct ResolveBody {
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Value, required = false)]
     result: Option<Box<RawValue>>,
+    /// true: it did not happen.
     retry: Option<bool>,
+    #[schema(value_type = Option<Reason>)]
     error: Option<Why>,
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
@@ -277,6 +339,10 @@ impl ResolveBody {
 }
 
 /// Ends the doubt about an operation, or its waiting. An owner may always; a writer as the holder of the job's lease.
+#[utoipa::path(post, path = "/v1/ops/{op_key}/resolve", operation_id = "resolve_op",
+    request_body(content = ResolveBody, example = json!({"retry": true})),
+    responses((status = 200, description = "The operation.", body = Ended)),
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
 pub(super) async fn resolve(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -309,7 +375,9 @@ pub(super) async fn resolve(
     Ok(ended(&done))
 }
 
-/// One operation.
+/// Shows an operation.
+#[utoipa::path(get, path = "/v1/ops/{op_key}", operation_id = "get_op",
+    responses((status = 200, description = "The operation.", body = ShownOp)))]
 pub(super) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -8,15 +8,19 @@ use hapax_core::diff::masked;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::payload::{FORM, Form};
 
 /// A body as the API shows it: JSON or text in `body`, anything else in `body_base64`.
-#[derive(Serialize, Default)]
+#[derive(Serialize, Default, ToSchema)]
+#[schema(as = RecordedBody)]
 pub(crate) struct ShownBody {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     body: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     body_base64: Option<String>,
     /// It was too large to keep.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -80,9 +84,11 @@ impl ShownBody {
 }
 
 /// A recorded outcome as the API shows it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RecordedAnswer)]
 pub(crate) struct Shown {
     status: u16,
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
     headers: Value,
     #[serde(flatten)]
     body: ShownBody,

@@ -9,51 +9,62 @@ mod shown;
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
-use axum::{Extension, Router};
+use axum::routing::get;
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::snapshot::{Shelf, Snapshot};
 use hapax_intake::snapshot::Collection;
 use hapax_intake::snapshot::payload::ID_CHARS_MAX;
 use hapax_store::Role;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::App;
+use super::listed::{Door, viewer, writer};
 use super::payload::invalid;
 use crate::auth::authorize;
 use crate::problem::{self, Refusal};
 
-/// The routes of these collections: everybody reads, a writer ingests. Their names are in the paths, so what is not a
-/// collection is not found. None of them goes through the idempotency layer: the hash is the key.
-pub(super) fn routes(collections: &[Arc<Collection>]) -> Router<App> {
-    let each = collections.iter().map(of);
-    each.fold(Router::new(), Router::merge)
+/// The routes of a collection: everybody reads, a writer ingests. None of them goes through the idempotency layer: the
+/// hash is the key.
+pub(super) fn door() -> Door {
+    Door {
+        name: "snapshots",
+        about: "Payloads named by their hash: the same one is kept once, another one is a new snapshot of its entity. Each configured collection has these routes under its name; `courses` is always there.",
+        parameters: &[
+            (
+                "collection",
+                "The name of a configured collection.",
+                "courses",
+            ),
+            ("id", "The id of an entity.", "CS101"),
+            (
+                "sid",
+                "The id of a snapshot.",
+                "01890a5d-ac96-774b-bcce-b302099a8057",
+            ),
+        ],
+        routes: vec![
+            writer(routes!(ingest::ingest)),
+            writer(routes!(batch::batch)),
+            viewer(routes!(reading::list)),
+            viewer(routes!(reading::show)),
+            viewer(routes!(reading::history)),
+            viewer(routes!(reading::snapshot)),
+            viewer(routes!(diff::diff)),
+        ],
+    }
 }
 
-fn of(collection: &Arc<Collection>) -> Router<App> {
+/// An entity may have the id `ingest`: this is its path, which the one to ingest under hides.
+pub(super) fn shadowed(collection: &str) -> Router<App> {
     let viewer = from_fn_with_state(Role::Viewer, authorize);
-    let writer = from_fn_with_state(Role::Writer, authorize);
-    let path = |tail: &str| format!("/v1/{}{tail}", collection.name);
-    let reading = Router::new()
-        .route(&path(""), get(reading::list))
-        .route(&path("/{id}"), get(reading::show))
-        // An entity may have this id.
-        .route(&path("/ingest"), get(reading::show))
-        .route(&path("/{id}/snapshots"), get(reading::history))
-        .route(&path("/{id}/snapshots/{sid}"), get(reading::snapshot))
-        .route(&path("/{id}/diff"), get(diff::diff))
-        .route_layer(viewer);
-    let writing = Router::new()
-        .route(&path("/ingest"), post(ingest::ingest))
-        .route(&path("/ingest/batch"), post(batch::batch))
-        .route_layer(writer);
-    reading
-        .merge(writing)
-        .route_layer(Extension(Arc::clone(collection)))
+    let show = get(reading::show).route_layer(viewer);
+    Router::new().route(&format!("/v1/{collection}/ingest"), show)
 }
 
 /// The entity that a path names. What can be nobody's id answers like an id that does not exist.
@@ -107,14 +118,19 @@ fn page_size(limit: Option<usize>, most: usize) -> Result<usize, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use crate::api::doors;
     use crate::config::collections::TAKEN;
 
     #[test]
     fn no_collection_can_take_the_name_of_another_route() {
-        let routes = include_str!("mod.rs");
-        let first = |rest: &'static str| rest.split(['/', '"']).next().unwrap();
-        let names = routes.split("\"/v1/").skip(1).map(first);
-        let missing: Vec<&str> = names.filter(|name| !TAKEN.contains(name)).collect();
+        let listed = doors().into_iter().flat_map(|door| door.routes);
+        let names = listed.filter_map(|listed| {
+            let rest = listed.path().strip_prefix("/v1/")?;
+            rest.split('/').next().map(str::to_owned)
+        });
+        let missing: Vec<String> = names
+            .filter(|name| !TAKEN.contains(&name.as_str()))
+            .collect();
         assert!(missing.is_empty(), "add {missing:?} to TAKEN");
     }
 }

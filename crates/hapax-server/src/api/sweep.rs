@@ -7,17 +7,29 @@ use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::App;
 use crate::cmd::sweep;
 use crate::problem::Refusal;
 
+/// What a sweep did.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Swept {
+    /// Keys whose time was over.
+    swept: usize,
+    /// Keys that nothing is known of any more.
+    forgotten: usize,
+}
+
 /// Removes what has expired. A sweep is for all tenants, so only an owner of the default one may ask for it.
+#[utoipa::path(post, path = "/v1/sweep", operation_id = "sweep",
+    responses((status = 200, description = "What was removed.", body = Swept)))]
 pub(super) async fn now(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Swept>, Refusal> {
     if tenant != Tenant::DEFAULT {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
@@ -30,7 +42,8 @@ pub(super) async fn now(
     let swept = sweep::all(app.store.ledger.as_ref(), grace).await;
     app.observer.swept(swept.as_ref());
     let swept = swept?;
-    Ok(Answer(
-        json!({"swept": swept.expired, "forgotten": swept.forgotten}),
-    ))
+    Ok(Answer(Swept {
+        swept: swept.expired,
+        forgotten: swept.forgotten,
+    }))
 }

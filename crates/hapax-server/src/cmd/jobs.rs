@@ -152,7 +152,7 @@ async fn stats(of: &OfTenant) -> Result<()> {
     let tallies = store.queue.tally(of.tenant).await?;
     store.close().await;
     if of.plain.json {
-        return out::json(&tally(&tallies));
+        return out::json(&json!(tally(&tallies)));
     }
     let rows: Vec<_> = tallies
         .iter()

@@ -7,7 +7,7 @@ use hapax::Engine;
 use hapax_core::{OnLost, Record, RecordId, Scan, Space, State, Subject, Time};
 use serde_json::json;
 
-use crate::api::keys::{cursor, exists, item, state_word, whole};
+use crate::api::keys::{exists, shown_page, state_word, whole};
 use crate::cli::{Keys, OfTenant};
 use crate::config::Config;
 use crate::exit::Usage;
@@ -48,12 +48,7 @@ async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTen
     let now = store.ledger.now();
     store.close().await;
     if of.plain.json {
-        let items: Vec<_> = page
-            .records
-            .iter()
-            .map(|record| item(record, now))
-            .collect();
-        return out::json(&json!({"items": items, "next_cursor": page.next.map(cursor)}));
+        return out::json(&json!(shown_page(&page, now)));
     }
     let rows: Vec<_> = page.records.iter().map(|record| row(record, now)).collect();
     out::table(

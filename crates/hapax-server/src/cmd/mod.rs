@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::api::openapi;
 use crate::cli::{Cli, Command, Import};
+use crate::out;
 
 /// Runs the command that `cli` names.
 ///
@@ -47,6 +49,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Some(Command::Backfill(args)) => wait(backfill::run(&args)),
         Some(Command::Vault(args)) => wait(vault::run(&args)),
         Some(Command::Sweep(args)) => wait(sweep::run(&args)),
+        Some(Command::Openapi) => out::bytes(openapi::text().as_bytes()),
     }
 }
 

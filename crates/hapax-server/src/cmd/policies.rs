@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use hapax_core::entry::{Policy, Target};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::api::entries::policies::{Asked, UpdateFields, apply, item};
+use crate::api::entries::policies::{Asked, Item, Listed, UpdateFields, apply};
 use crate::cli::{OfTenant, Policies, PoliciesSet};
 use crate::config::Config;
 use crate::exit::Usage;
@@ -30,8 +30,8 @@ async fn list(target: Target, of: &OfTenant) -> Result<()> {
     let policies = store.entries.policies(of.tenant, target).await?;
     store.close().await;
     if of.plain.json {
-        let items: Vec<Map<String, Value>> = policies.iter().map(item).collect();
-        return out::json(&json!({"items": items}));
+        let items = policies.iter().map(Item::of).collect();
+        return out::json(&json!(Listed { items }));
     }
     let rows: Vec<_> = policies.iter().map(row).collect();
     out::table(
@@ -77,25 +77,21 @@ async fn set(args: &PoliciesSet) -> Result<()> {
     store.close().await;
     let changed = changed?;
     if of.plain.json {
-        return out::json(&Value::Object(changed));
+        return out::json(&json!(changed));
     }
-    let word = |name: &str| changed[name].as_str().unwrap_or_default().to_owned();
-    let schemas: Vec<&str> = changed["schemas"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let enabled = if changed["enabled"] == true {
+    let Some(policy) = changed.policy else {
+        return Ok(());
+    };
+    let enabled = if policy.enabled {
         "enabled"
     } else {
         "disabled"
     };
     out::line(&format!(
         "policy {} in {}: {} on conflict, {enabled}",
-        word("policy_key"),
-        schemas.join(" and "),
-        word("conflict_action"),
+        policy.policy_key,
+        changed.schemas.join(" and "),
+        policy.conflict_action,
     ))
 }
 

@@ -4,15 +4,20 @@ use std::path::Path;
 
 use hapax_core::entry::{Import, ImportBatch, ImportError};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::open::Root;
+use crate::api::openapi::words::EntrySchema;
 
 /// An import.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Import)]
 pub(crate) struct Shown {
     import_id: String,
+    /// running, completed or failed.
     status: &'static str,
     step: &'static str,
+    #[schema(value_type = EntrySchema)]
     schema: &'static str,
     /// Beneath the folder of imports, or only the file's name.
     mbox_path: String,
@@ -30,27 +35,33 @@ pub(crate) struct Shown {
     /// Why it failed, or will once the rest is queued, or why it does not go on just now.
     error: Option<String>,
     progress: Progress,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime)]
     updated_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportBatch)]
 struct Batch {
     #[serde(rename = "batch_id")]
     id: String,
     status: String,
+    #[schema(value_type = EntrySchema)]
     schema: &'static str,
     request_count: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportFault)]
 struct Fault {
     phase: &'static str,
     index: u64,
     message: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportProgress)]
 struct Progress {
     offset: u64,
     bytes: Option<u64>,

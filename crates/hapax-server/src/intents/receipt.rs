@@ -4,14 +4,16 @@ use hapax_core::job::{Job, Op, OpState, State};
 use hapax_intake::intent::{Action, Plan};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::inbox::Inbox;
 use super::stored::{Planned, Round, Stored, replay};
 use super::trouble::{GIVEN_UP, TIMED_OUT, Trouble};
 
 /// How a receipt stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ReceiptStatus)]
 pub(crate) enum Status {
     /// It is kept, and being planned. Never the end.
     Accepted,
@@ -28,7 +30,7 @@ pub(crate) enum Status {
 }
 
 /// What the caller gets.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[expect(
     clippy::struct_field_names,
     reason = "these are the names of the envelope"
@@ -41,14 +43,56 @@ pub(crate) struct Receipt {
     pub(crate) idempotency_key: String,
     pub(crate) correlation_id: Option<String>,
     /// `{actions[]}`, empty until it is planned.
+    #[schema(value_type = ReceiptPlan)]
     pub(crate) plan: Value,
     /// `{id, question, field, reason, choices}` while it waits for an answer.
+    #[schema(value_type = Option<Object>)]
     pub(crate) clarification: Option<Value>,
+    #[schema(value_type = Object)]
     pub(crate) details: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReceiptError>, nullable = false)]
     pub(crate) error: Option<Value>,
     #[serde(skip)]
     pub(crate) http_status: u16,
+}
+
+/// How `plan` reads. It is stored as it was planned, so this only describes it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description")]
+pub(crate) struct ReceiptPlan {
+    actions: Vec<ReceiptAction>,
+}
+
+/// One call of the gateway.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description")]
+pub(crate) struct ReceiptAction {
+    /// Its place in the plan, from 1.
+    step: u32,
+    /// create_task, update_task, list_add_item or note_capture.
+    action: String,
+    /// The path at the gateway.
+    path: String,
+    #[schema(value_type = Object)]
+    payload: Value,
+}
+
+/// How `error` reads.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description")]
+pub(crate) struct ReceiptError {
+    code: String,
+    message: String,
+    details: ReceiptErrorDetails,
+}
+
+/// What the gateway answered.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description")]
+pub(crate) struct ReceiptErrorDetails {
+    #[schema(required = true)]
+    status_code: Option<u16>,
 }
 
 /// The receipt of a job, from its operations. Those from before a replay do not count.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::http::{self, Answer};
+use crate::openapi;
 
 /// The program, without any variable of ours in its environment.
 pub(crate) fn hapax() -> Command {
@@ -57,6 +58,8 @@ pub(crate) struct Server {
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
     folder: TempDir,
+    /// Whether it is the API, whose every answer the document must describe.
+    is_described: bool,
 }
 
 impl Server {
@@ -128,6 +131,7 @@ impl Server {
             child,
             stdout: Some(stdout),
             folder,
+            is_described: name == "serve",
         }
     }
 
@@ -172,7 +176,11 @@ impl Server {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Answer {
-        http::request(self.address, method, path, headers, body)
+        let answer = http::request(self.address, method, path, headers, body);
+        if self.is_described {
+            openapi::check(method, path, &answer);
+        }
+        answer
     }
 
     /// A new token of this role, made by the command line beside the running server.

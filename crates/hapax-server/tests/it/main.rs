@@ -22,6 +22,7 @@ mod jobs;
 mod key;
 mod keys;
 mod kill;
+mod openapi;
 mod otlp;
 mod postgres;
 mod proxy;

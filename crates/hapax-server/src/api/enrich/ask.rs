@@ -9,10 +9,11 @@ use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::entry::ItemText;
-use hapax_effects::enrich::ParseError;
+use hapax_effects::enrich::{Mode, ParseError, T1};
 use hapax_intake::quality::{self, Quality};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::not_configured;
 use crate::api::App;
@@ -32,17 +33,26 @@ const LATER: Duration = Duration::from_secs(2);
 const BATCH: Duration = Duration::from_secs(60);
 
 /// A text to be enriched.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EnrichBody)]
 pub(in crate::api) struct AskBody {
     title: Option<String>,
     author: Option<String>,
     content_type: Option<String>,
+    #[schema(min_length = 1)]
     clean_text: String,
+    /// true: ask the model again, whatever is recorded.
     force: Option<bool>,
 }
 
-/// Enriches a text.
+/// Enriches a text while the caller waits. The same text again answers what is recorded, and pays nothing.
+#[utoipa::path(post, path = "/enrich/t1", operation_id = "enrich_text",
+    request_body(content = AskBody, example = json!({
+        "title": "Tea", "content_type": "note", "clean_text": "Water first, then leaves. Three minutes are enough for green tea."
+    })),
+    responses((status = 200, description = "What was found out.", body = Enriched, headers(("Idempotency-Replayed" = String, description = "true, if the same was sent before and nothing ran.")))),
+    extensions(("x-codes" = json!(["rate_limited", "downstream_failed", "parse_error", "llm_not_configured", "llm_unavailable"]))))]
 pub(in crate::api) async fn ask(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -70,32 +80,95 @@ pub(in crate::api) async fn ask(
     let force = body.force == Some(true);
     let most = app.config.request_timeout().saturating_sub(MARGIN);
     match app.enrich.ask(tenant, question, force, most).await? {
-        Told::Written(written, was_there) => answer(*written, &quality, was_there),
+        Told::Written(written, was_there) => answer(*written, quality, was_there),
         Told::Trouble(trouble) => Err(no_answer(&trouble).into()),
         Told::Busy => Err(busy().into()),
         Told::UnderWay => Err(under_way().into()),
     }
 }
 
-fn answer(written: Written, quality: &Quality, was_there: bool) -> Result<Response, Refusal> {
-    let t1 = match written.parsed {
-        Parsed::Result(t1) => t1,
-        Parsed::Refused(refused) => return Err(unreadable(refused).into()),
-    };
-    let said = json!({
-        "retrieval_excerpt": quality.excerpt,
-        "retrieval_version": quality::VERSION,
-        "model": written.model,
-        "prompt_version": written.prompt_version,
-        "prompt_mode": written.prompt_mode,
-    });
-    let mut told = serde_json::Map::new();
-    for part in [json!(t1), json!(quality), said] {
-        if let Value::Object(members) = part {
-            told.extend(members);
+/// What was found out about a text.
+#[derive(Serialize, ToSchema)]
+pub(in crate::api) struct Enriched {
+    topic_primary: String,
+    /// How sure that is, from 0 to 1.
+    topic_primary_confidence: f64,
+    topic_secondary: Option<String>,
+    topic_secondary_confidence: Option<f64>,
+    #[schema(min_items = 5, max_items = 12)]
+    keywords: Vec<String>,
+    /// What it says, in a sentence.
+    gist: String,
+    flags: Map<String, Value>,
+    clean_word_count: usize,
+    clean_char_count: usize,
+    extracted_char_count: Option<usize>,
+    link_count: usize,
+    link_ratio: f64,
+    boilerplate_heavy: bool,
+    low_signal: bool,
+    quality_score: f64,
+    retrieval_excerpt: String,
+    retrieval_version: &'static str,
+    model: String,
+    prompt_version: String,
+    #[schema(value_type = String)]
+    prompt_mode: Mode,
+}
+
+impl Enriched {
+    fn of(t1: T1, quality: Quality, told: Written) -> Self {
+        let T1 {
+            topic_primary,
+            topic_primary_confidence,
+            topic_secondary,
+            topic_secondary_confidence,
+            keywords,
+            gist,
+            flags,
+        } = t1;
+        let Quality {
+            clean_word_count,
+            clean_char_count,
+            extracted_char_count,
+            link_count,
+            link_ratio,
+            boilerplate_heavy,
+            low_signal,
+            quality_score,
+            excerpt,
+        } = quality;
+        Self {
+            topic_primary,
+            topic_primary_confidence,
+            topic_secondary,
+            topic_secondary_confidence,
+            keywords,
+            gist,
+            flags,
+            clean_word_count,
+            clean_char_count,
+            extracted_char_count,
+            link_count,
+            link_ratio,
+            boilerplate_heavy,
+            low_signal,
+            quality_score,
+            retrieval_excerpt: excerpt,
+            retrieval_version: quality::VERSION,
+            model: told.model,
+            prompt_version: told.prompt_version,
+            prompt_mode: told.prompt_mode,
         }
     }
-    let mut response = Answer(told).into_response();
+}
+
+fn answer(written: Written, quality: Quality, was_there: bool) -> Result<Response, Refusal> {
+    let t1 = match &written.parsed {
+        Parsed::Result(t1) => t1.clone(),
+        Parsed::Refused(refused) => return Err(unreadable(refused.clone()).into()),
+    };
+    let mut response = Answer(Enriched::of(t1, quality, written)).into_response();
     if was_there {
         let yes = HeaderValue::from_static("true");
         response.headers_mut().insert(REPLAYED, yes);

@@ -7,12 +7,14 @@ use axum::{Extension, Json as Answer};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use hapax_core::Tenant;
 use hapax_core::entry::{ItemText, NewBatch, NewItem, Row, Schema, Target};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::not_configured;
 use crate::api::App;
+use crate::api::openapi::words::{BatchState, EntrySchema};
 use crate::body::Batch;
 use crate::enrich::schedule::FORCE;
 use crate::import::asked;
@@ -24,18 +26,38 @@ const AT_A_TIME: usize = 16;
 const METADATA_BYTES_MAX: usize = 16 << 10;
 
 /// Texts to be enriched.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EnrichBatchBody)]
 pub(in crate::api) struct BatchBody {
+    #[schema(value_type = Vec<ItemBody>, min_items = 1)]
     items: Vec<Value>,
+    /// How long it may take, in hours or days.
+    #[schema(pattern = "^[1-9][0-9]{0,3}[hd]$", default = "24h")]
     completion_window: Option<String>,
+    /// At most 16 KiB; names that begin with hapax_ are ours.
     metadata: Option<Map<String, Value>>,
+    /// true: ask the model again, whatever is recorded.
     force: Option<bool>,
 }
 
+/// A batch that is kept.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QueuedBatch)]
+pub(in crate::api) struct Queued {
+    batch_id: String,
+    #[schema(value_type = BatchState)]
+    status: &'static str,
+    #[schema(value_type = EntrySchema)]
+    schema: &'static str,
+    request_count: u64,
+}
+
 /// One of them: an entry's text, or one that comes along. Other members, as a row of entries has them, are passed over.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = EnrichItem)]
 struct ItemBody {
+    /// The entry whose text it is; without one the text comes along.
     entry_id: Option<i64>,
     title: Option<String>,
     author: Option<String>,
@@ -46,11 +68,17 @@ struct ItemBody {
 type Faults = Vec<(String, String)>;
 
 /// Keeps a batch. Where it goes is decided once, for all of its items.
+#[utoipa::path(post, path = "/enrich/t1/batch", operation_id = "enrich_batch",
+    request_body(content = BatchBody, example = json!({
+        "items": [{"title": "Tea", "clean_text": "Water first, then leaves."}], "completion_window": "24h"
+    })),
+    responses((status = 200, description = "It is kept, and sent later.", body = Queued)),
+    extensions(("x-codes" = json!(["llm_not_configured"]))))]
 pub(in crate::api) async fn add(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Batch(body): Batch<BatchBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Queued>, Refusal> {
     let most = NewBatch::ITEMS_MAX;
     if body.items.len() > most {
         let message = format!("a batch has at most {most} items; send several");
@@ -94,12 +122,12 @@ pub(in crate::api) async fn add(
     let target = Target::Pinned(schema);
     let batch = app.store.batches.add_batch(tenant, target, new).await?;
     app.enrich.nudge();
-    Ok(Answer(json!({
-        "batch_id": batch.id,
-        "status": batch.state.status.as_str(),
-        "schema": batch.schema.as_str(),
-        "request_count": batch.request_count,
-    })))
+    Ok(Answer(Queued {
+        batch_id: batch.id.to_string(),
+        status: batch.state.status.as_str(),
+        schema: batch.schema.as_str(),
+        request_count: batch.request_count,
+    }))
 }
 
 fn metadata(

@@ -5,12 +5,18 @@ use std::collections::BTreeMap;
 use hapax_core::entry::{Batch, Item, ItemStatus};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::api::openapi::words::{BatchState, EntrySchema, ItemState};
 
 /// A batch.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EnrichmentBatch)]
 pub(super) struct Shown {
     batch_id: String,
+    #[schema(value_type = BatchState)]
     status: &'static str,
+    #[schema(value_type = EntrySchema)]
     schema: &'static str,
     import_id: Option<String>,
     completion_window: String,
@@ -24,12 +30,18 @@ pub(super) struct Shown {
     provider_batch_id: Option<String>,
     provider_status: Option<String>,
     error: Option<String>,
+    #[schema(format = DateTime)]
     next_at: Option<String>,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime)]
     updated_at: String,
+    /// With include_items.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(super) items: Option<Vec<ShownItem>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(super) next_cursor: Option<String>,
 }
 
@@ -66,16 +78,20 @@ impl Shown {
 }
 
 /// An item of a batch.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EnrichmentItem)]
 pub(super) struct ShownItem {
     item_id: i64,
     entry_id: Option<i64>,
+    #[schema(value_type = ItemState)]
     status: &'static str,
     content_hash: String,
+    #[schema(value_type = Option<Object>)]
     result: Option<Value>,
     error: Option<String>,
     /// What the model said, where that is no result.
     raw: Option<String>,
+    #[schema(format = DateTime)]
     updated_at: String,
 }
 

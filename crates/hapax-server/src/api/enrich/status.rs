@@ -5,11 +5,13 @@ use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::entry::{ItemScan, Schema};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::shown::{Shown, ShownItem};
 use crate::api::App;
 use crate::api::imports::Id;
+use crate::api::openapi::words::EntrySchema;
 use crate::api::payload::invalid;
 use crate::api::query::Query;
 use crate::problem::{self, Refusal};
@@ -18,23 +20,34 @@ use crate::problem::{self, Refusal};
 const ITEMS_BYTES: usize = 16 << 20;
 
 /// Which batches to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct ListQuery {
+    /// Only batches of this schema; both if it is left out.
+    #[param(value_type = Option<EntrySchema>)]
     schema: Option<String>,
+    /// true: those that have ended too.
+    #[param(default = false)]
     include_terminal: Option<bool>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
 /// A page of batches.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EnrichmentBatchPage)]
 pub(in crate::api) struct Page {
     items: Vec<Shown>,
     next_cursor: Option<String>,
 }
 
-/// Batches, newest first; those that have ended only if they are asked for.
+/// Lists batches, newest first; those that have ended only if they are asked for.
+#[utoipa::path(get, path = "/status/t1/batch", operation_id = "list_batches",
+    params(ListQuery), responses((status = 200, description = "A page of batches.", body = Page)))]
 pub(in crate::api) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -64,14 +77,20 @@ pub(in crate::api) async fn list(
 }
 
 /// What to show of a batch.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct ShowQuery {
+    /// true: its items come along.
+    #[param(default = false)]
     include_items: Option<bool>,
+    /// The `next_cursor` of the answer before, for more items.
     cursor: Option<i64>,
 }
 
-/// A batch as it stands now. Its items come along if they are asked for, as many as an answer holds.
+/// Shows a batch as it stands now. Its items come along if they are asked for, as many as an answer holds.
+#[utoipa::path(get, path = "/status/t1/batch/{id}", operation_id = "get_batch",
+    params(ShowQuery), responses((status = 200, description = "The batch.", body = Shown)))]
 pub(in crate::api) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -5,12 +5,14 @@ use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
 use hapax_core::entry::{Policy, PolicyChange, Refused, Schema, Target};
 use hapax_core::{Action, Error, Note, Tenant};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{shown, target};
 use crate::api::App;
 use crate::api::jobs::path_parameter;
+use crate::api::openapi::words::{ColumnName, ConflictWord, EntrySchema, SecondaryWord};
 use crate::api::query::Query;
 use crate::auth::Caller;
 use crate::body::Json;
@@ -34,34 +36,55 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
 }
 
 /// In which schema.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct InSchema {
+    /// Which schema; the active one, or for a change both, if it is left out.
+    #[param(value_type = Option<EntrySchema>)]
     schema: Option<String>,
 }
 
-/// The policies by name.
+/// The policies.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PolicyList)]
+pub(crate) struct Listed {
+    pub(crate) items: Vec<Item>,
+}
+
+/// Lists the policies by name.
+#[utoipa::path(get, path = "/v1/policies", operation_id = "list_policies",
+    params(InSchema), responses((status = 200, description = "The policies.", body = Listed)))]
 pub(in crate::api) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Query(query): Query<InSchema>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<Listed>, Refusal> {
     let target = target(query.schema.as_deref())?;
     let policies = app.store.entries.policies(tenant, target).await?;
-    let items: Vec<Map<String, Value>> = policies.iter().map(item).collect();
-    Ok(Answer(json!({"items": items})))
+    Ok(Answer(Listed {
+        items: policies.iter().map(Item::of).collect(),
+    }))
 }
 
 /// What to change of a policy. What is not said stays.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SetPolicyBody)]
 pub(in crate::api) struct SetBody {
+    #[schema(min_length = 1, max_length = 100)]
     source: Option<String>,
+    #[schema(min_length = 1, max_length = 100)]
     content_type: Option<String>,
+    #[schema(value_type = Option<ConflictWord>)]
     conflict_action: Option<String>,
+    /// The columns that an update may change; null for all that come in.
     #[serde(default)]
+    #[schema(value_type = Option<Vec<ColumnName>>, max_items = 100)]
     update_fields: UpdateFields,
+    #[schema(value_type = Option<SecondaryWord>)]
     secondary_match: Option<String>,
+    /// false: entries under it are refused.
     enabled: Option<bool>,
 }
 
@@ -84,7 +107,11 @@ impl<'de> Deserialize<'de> for UpdateFields {
     }
 }
 
-/// Changes a policy, or adds it: in both schemas unless one is named, so that they behave alike.
+/// Changes a policy, or adds it. Both schemas are changed unless one is named, so that they behave alike.
+#[utoipa::path(put, path = "/v1/policies/{policy_key}", operation_id = "set_policy",
+    params(InSchema),
+    request_body(content = SetBody, example = json!({"conflict_action": "update", "update_fields": ["title", "metadata"]})),
+    responses((status = 200, description = "The policy as it is now.", body = Changed)))]
 pub(in crate::api) async fn set(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -92,7 +119,7 @@ pub(in crate::api) async fn set(
     Key(key): Key,
     Query(query): Query<InSchema>,
     Json(body): Json<SetBody>,
-) -> Result<Answer<Map<String, Value>>, Refusal> {
+) -> Result<Answer<Changed>, Refusal> {
     let asked = Asked {
         schema: match target(query.schema.as_deref())? {
             Target::Active => None,
@@ -191,7 +218,7 @@ pub(crate) async fn apply(
     asked: &Asked,
     change: PolicyChange,
     actor: &str,
-) -> Result<Map<String, Value>, Error> {
+) -> Result<Changed, Error> {
     let entries = &store.entries;
     let (schemas, shown) = match asked.schema {
         Some(schema) => (vec![schema], schema),
@@ -200,40 +227,70 @@ pub(crate) async fn apply(
             Schema::of_test_mode(entries.test_mode(tenant).await?),
         ),
     };
-    let mut told = Map::new();
+    let mut told = None;
     for schema in &schemas {
         let (target, key) = (Target::Pinned(*schema), asked.key.clone());
         let policy = entries.set_policy(tenant, target, key, change.clone());
-        let policy = item(&policy.await?);
+        let policy = Item::of(&policy.await?);
         let note = Note::new(tenant, store.ledger.now(), Action::PolicyChanged)
             .by(actor)
             .saying([
                 ("schema", schema.as_str().into()),
-                ("policy", policy.clone().into()),
+                ("policy", json!(policy)),
             ]);
         store.note(vec![note]).await;
         if *schema == shown {
-            told = policy;
+            told = Some(policy);
         }
     }
-    let schemas: Vec<&str> = schemas.iter().map(|schema| schema.as_str()).collect();
-    told.insert("schemas".to_owned(), schemas.into());
-    Ok(told)
+    Ok(Changed {
+        policy: told,
+        schemas: schemas.iter().map(|schema| schema.as_str()).collect(),
+    })
+}
+
+/// A policy that was changed, and where.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChangedPolicy)]
+pub(crate) struct Changed {
+    /// As it is in the schema that is active, or was named.
+    #[serde(flatten)]
+    #[schema(value_type = Item)]
+    pub(crate) policy: Option<Item>,
+    #[schema(value_type = Vec<EntrySchema>)]
+    pub(crate) schemas: Vec<&'static str>,
 }
 
 /// A policy as the API and `hapax policies` show it.
-pub(crate) fn item(policy: &Policy) -> Map<String, Value> {
-    let mut item = Map::new();
-    let mut put = |name: &str, value: Value| item.insert(name.to_owned(), value);
-    put("policy_id", policy.id.into());
-    put("policy_key", policy.key.as_str().into());
-    put("source", policy.source.as_str().into());
-    put("content_type", policy.content_type.as_str().into());
-    put("conflict_action", policy.conflict_action.as_str().into());
-    put("update_fields", policy.update_fields.clone().into());
-    put("secondary_match", policy.secondary_match.as_str().into());
-    put("enabled", policy.enabled.into());
-    item
+#[derive(Serialize, ToSchema)]
+#[schema(as = Policy)]
+pub(crate) struct Item {
+    policy_id: i64,
+    pub(crate) policy_key: String,
+    source: String,
+    content_type: String,
+    #[schema(value_type = ConflictWord)]
+    pub(crate) conflict_action: &'static str,
+    /// Null for all columns that come in.
+    update_fields: Option<Vec<String>>,
+    #[schema(value_type = SecondaryWord)]
+    secondary_match: &'static str,
+    pub(crate) enabled: bool,
+}
+
+impl Item {
+    pub(crate) fn of(policy: &Policy) -> Self {
+        Self {
+            policy_id: policy.id,
+            policy_key: policy.key.clone(),
+            source: policy.source.clone(),
+            content_type: policy.content_type.clone(),
+            conflict_action: policy.conflict_action.as_str(),
+            update_fields: policy.update_fields.clone(),
+            secondary_match: policy.secondary_match.as_str(),
+            enabled: policy.enabled,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,9 +9,11 @@ use hapax_core::entry::{Column, Search, Sort, Target};
 use hapax_core::{Tenant, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::asked::returning;
 use crate::api::App;
+use crate::api::openapi::words::{ColumnName, EntryNumber, EntryRow};
 use crate::api::payload::invalid;
 use crate::body::{Json, Optional};
 use crate::problem::{self, Refusal};
@@ -37,26 +39,45 @@ const BESIDES: [Column; 8] = [
 type Rows = Answer<Vec<Map<String, Value>>>;
 
 /// How many of the last days, and how many rows; only those with these words, if there are any.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReadLastBody)]
 pub(in crate::api) struct LastBody {
+    /// Words that an entry must have.
+    #[schema(max_length = 1000)]
     q: Option<String>,
+    #[schema(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u64>,
+    /// Only entries of so many last days.
+    #[schema(minimum = 1, maximum = 36_500)]
     days: Option<u64>,
+    /// The columns of the answer.
+    #[schema(value_type = Option<Vec<ColumnName>>, max_items = 100)]
     returning: Option<Value>,
 }
 
 /// The same with words.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReadFindBody)]
 pub(in crate::api) struct FindBody {
+    /// Words that an entry must have.
+    #[schema(max_length = 1000)]
     q: String,
+    #[schema(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u64>,
+    /// Only entries of so many last days.
+    #[schema(minimum = 1, maximum = 36_500)]
     days: Option<u64>,
+    /// The columns of the answer.
+    #[schema(value_type = Option<Vec<ColumnName>>, max_items = 100)]
     returning: Option<Value>,
 }
 
-/// The newest entries.
+/// Reads the newest entries.
+#[utoipa::path(post, path = "/db/read/last", operation_id = "read_last",
+    request_body(content = Option<LastBody>, example = json!({"days": 7, "limit": 20})),
+    responses((status = 200, description = "The rows.", body = Vec<EntryRow>)))]
 pub(in crate::api) async fn last(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -73,7 +94,10 @@ pub(in crate::api) async fn last(
     rows(&app, tenant, search, &columns).await
 }
 
-/// The entries that have these words, those that match best first.
+/// Finds the entries that have these words, those that match best first.
+#[utoipa::path(post, path = "/db/read/find", operation_id = "read_find",
+    request_body(content = FindBody, example = json!({"q": "tea", "limit": 20})),
+    responses((status = 200, description = "The rows.", body = Vec<EntryRow>)))]
 pub(in crate::api) async fn find(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -82,7 +106,10 @@ pub(in crate::api) async fn find(
     search(&app, tenant, body, Sort::Best).await
 }
 
-/// Where was I? The entries that have these words, the newest first.
+/// Goes on where one was: the entries that have these words, the newest first.
+#[utoipa::path(post, path = "/db/read/continue", operation_id = "read_continue",
+    request_body(content = FindBody, example = json!({"q": "tea", "days": 30})),
+    responses((status = 200, description = "The rows.", body = Vec<EntryRow>)))]
 pub(in crate::api) async fn go_on(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -92,13 +119,19 @@ pub(in crate::api) async fn go_on(
 }
 
 /// Which entry to show whole.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReadPullBody)]
 pub(in crate::api) struct PullBody {
+    #[schema(value_type = EntryNumber)]
     entry_id: Value,
 }
 
-/// One entry with all its columns.
+/// Reads one entry with all its columns.
+#[utoipa::path(post, path = "/db/read/pull", operation_id = "read_pull",
+    request_body(content = PullBody, example = json!({"entry_id": 1})),
+    responses((status = 200, description = "The entry.", body = EntryRow)),
+    extensions(("x-codes" = json!(["not_found"]))))]
 pub(in crate::api) async fn pull(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -4,45 +4,62 @@ use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use hapax_core::entry::TestMode;
 use hapax_core::{Action, Note, Tenant};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::api::App;
 use crate::auth::Caller;
 use crate::body::Json;
 use crate::problem::Refusal;
 
-/// Whether it is on.
+/// The one row of the answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TestMode)]
+pub(in crate::api) struct Mode {
+    is_test_mode: bool,
+}
+
+type Told = Answer<[Mode; 1]>;
+
+/// Tells whether the test mode is on.
+#[utoipa::path(get, path = "/db/test-mode", operation_id = "get_test_mode",
+    responses((status = 200, description = "One row.", body = Vec<Mode>)))]
 pub(in crate::api) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Told, Refusal> {
     Ok(told(app.store.entries.test_mode(tenant).await?))
 }
 
-/// Turns it into the other. Of toggles at once none is lost.
+/// Turns the test mode into the other. Of toggles at once none is lost.
+#[utoipa::path(post, path = "/db/test-mode/toggle", operation_id = "toggle_test_mode",
+    responses((status = 200, description = "One row.", body = Vec<Mode>)))]
 pub(in crate::api) async fn toggle(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Extension(caller): Extension<Caller>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Told, Refusal> {
     change(&app, tenant, caller, TestMode::Toggle).await
 }
 
 /// What it shall be.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SetTestModeBody)]
 pub(in crate::api) struct SetBody {
     is_test_mode: bool,
 }
 
-/// Turns it on or off.
+/// Turns the test mode on or off.
+#[utoipa::path(post, path = "/db/test-mode/set", operation_id = "set_test_mode",
+    request_body(content = SetBody, example = json!({"is_test_mode": true})),
+    responses((status = 200, description = "One row.", body = Vec<Mode>)))]
 pub(in crate::api) async fn set(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Extension(caller): Extension<Caller>,
     Json(body): Json<SetBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Told, Refusal> {
     change(&app, tenant, caller, TestMode::Set(body.is_test_mode)).await
 }
 
@@ -51,7 +68,7 @@ async fn change(
     tenant: Tenant,
     caller: Caller,
     mode: TestMode,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Told, Refusal> {
     let is_on = app.store.entries.change_test_mode(tenant, mode).await?;
     let note = Note::new(tenant, app.store.ledger.now(), Action::TestModeChanged)
         .by(&caller.to_string())
@@ -60,6 +77,6 @@ async fn change(
     Ok(told(is_on))
 }
 
-fn told(is_on: bool) -> Answer<Value> {
-    Answer(json!([{"is_test_mode": is_on}]))
+fn told(is_test_mode: bool) -> Told {
+    Answer([Mode { is_test_mode }])
 }

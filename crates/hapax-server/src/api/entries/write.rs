@@ -12,10 +12,18 @@ use serde_json::{Map, Value};
 use super::asked::Asked;
 use super::{off_the_runtime, shown};
 use crate::api::App;
+use crate::api::openapi::words::{InsertBody, UpdateBody, WrittenRow};
 use crate::body::ReceivedBatch;
 use crate::problem::{self, Refusal};
 
 /// Inserts entries. Each goes into the row that its keys belong to, as its policy says.
+#[utoipa::path(post, path = "/db/insert", operation_id = "insert_entries",
+    request_body(content = InsertBody, example = json!({
+        "source": "telegram", "content_type": "thought", "clean_text": "a thought to keep",
+        "idempotency_policy_key": "telegram_thought_v1", "idempotency_key_primary": "tg:-5:7"
+    })),
+    responses((status = 200, description = "A row for each entry.", body = Vec<WrittenRow>)),
+    extensions(("x-codes" = json!(["idempotency_fields_required", "unknown_policy", "policy_disabled"]))))]
 pub(in crate::api) async fn insert(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -25,6 +33,10 @@ pub(in crate::api) async fn insert(
 }
 
 /// Changes entries that are there.
+#[utoipa::path(post, path = "/db/update", operation_id = "update_entries",
+    request_body(content = UpdateBody, example = json!({"entry_id": 1, "title": "Tea", "metadata": {"read": true}})),
+    responses((status = 200, description = "A row for each entry that is there.", body = Vec<WrittenRow>)),
+    extensions(("x-codes" = json!(["not_found"]))))]
 pub(in crate::api) async fn update(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -9,9 +9,11 @@ use hapax_core::Tenant;
 use hapax_core::entry::{Import, NewImport};
 use serde::Deserialize;
 use std::time::Duration;
+use utoipa::ToSchema;
 
 use super::super::App;
 use super::super::entries::shown;
+use super::super::openapi::words::ThreadPolicy;
 use super::super::payload::invalid;
 use crate::body::Json;
 use crate::import::asked::{self, Asked};
@@ -24,20 +26,35 @@ use crate::import::threads;
 use crate::problem::{self, Refusal};
 
 /// An import to be begun.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct ImportBody {
+    /// The file, beneath EMAIL_IMPORT_ROOT.
+    #[schema(min_length = 1)]
     mbox_path: String,
+    /// How many entries a batch for enrichment holds.
+    #[schema(minimum = 500, maximum = 2000, default = 500)]
     batch_size: Option<u64>,
+    /// How many messages are written at once.
+    #[schema(minimum = 1, maximum = 2000, default = 200)]
     insert_chunk_size: Option<u64>,
+    /// How long enrichment may take, in hours or days.
+    #[schema(pattern = "^[1-9][0-9]{0,3}[hd]$", default = "24h")]
     completion_window: Option<String>,
+    /// The policy that threads are kept by.
+    #[schema(value_type = Option<ThreadPolicy>)]
     thread_policy: Option<String>,
+    /// true: answer at once.
     #[serde(rename = "async")]
     is_async: Option<bool>,
 }
 
-/// Imports a mailbox beneath the folder of imports: 200 when it is done, 202 if the caller does not wait for it. The same
+/// Imports a mailbox beneath the folder of imports. It answers 200 when it is done, 202 if the caller does not wait for it. The same
 /// file again joins the import that runs; a client that goes away does not stop it.
+#[utoipa::path(post, path = "/import/email/mbox", operation_id = "import_mbox",
+    request_body(content = ImportBody, example = json!({"mbox_path": "inbox.mbox", "async": true})),
+    responses((status = 200, description = "It is done.", body = Shown), (status = 202, description = "It goes on.", body = Shown)),
+    extensions(("x-codes" = json!(["not_found", "idempotency_fields_required", "unknown_policy", "policy_disabled", "shutting_down"]))))]
 pub(in crate::api) async fn mbox(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -8,7 +8,9 @@ use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::job::{JobId, Op, OpKey, OpState};
 use hapax_intake::intent::Answer;
+use serde::Deserialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use super::super::App;
 use super::super::jobs::refused;
@@ -17,15 +19,42 @@ use super::super::payload::invalid;
 use super::{Envelope, find, settled, shown};
 use crate::body::Json;
 use crate::intents::act::{self, NoAnswer};
+use crate::intents::receipt::Receipt;
 use crate::problem::{self, Refusal};
 
-/// Answers `{choice_id}` or `{answer_text}`. The same answer again shows the receipt as it stands.
+/// An answer: one of the two.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::api) enum AnswerBody {
+    /// The id of a choice.
+    #[serde(rename = "choice_id")]
+    Choice(String),
+    /// A text of one's own.
+    #[serde(rename = "answer_text")]
+    Text(String),
+}
+
+impl From<AnswerBody> for Answer {
+    fn from(body: AnswerBody) -> Self {
+        match body {
+            AnswerBody::Choice(id) => Self::Choice(id),
+            AnswerBody::Text(text) => Self::Text(text),
+        }
+    }
+}
+
+/// Answers the question of a receipt with a choice or a text, after which it goes on. The same answer again shows the receipt as it stands.
+#[utoipa::path(post, path = "/v1/clarifications/{op_key}/answer", operation_id = "answer_clarification",
+    request_body(content = AnswerBody, example = json!({"answer_text": "next friday"})),
+    responses((status = 200, description = "The receipt as it stands.", body = Receipt, headers(("Idempotency-Replayed" = String, description = "true, if the same was sent before and nothing ran."))),
+        (status = 502, description = "It failed at the gateway; the receipt says how.", body = Receipt)),
+    extensions(("x-codes" = json!(["key_conflict", "lease_lost", "state_transition_denied"]))))]
 pub(in crate::api) async fn answer(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Key(id): Key,
-    Json(answer): Json<Answer>,
+    Json(body): Json<AnswerBody>,
 ) -> Result<Response, Refusal> {
+    let answer = Answer::from(body);
     let op = app.store.queue.op(tenant, id.clone()).await?;
     let job_id = op.ok_or_else(problem::not_found)?.job;
     let waiter = app.desk.waiter();

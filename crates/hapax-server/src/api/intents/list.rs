@@ -6,6 +6,7 @@ use hapax_core::Tenant;
 use hapax_core::job::{Job, JobScan, Op, OpState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
 
 use super::super::App;
 use super::super::payload::invalid;
@@ -29,22 +30,64 @@ const STATUSES: [&str; 6] = [
 ];
 
 /// Which to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct ListQuery {
+    /// Only those with this status.
     status: Option<String>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
 /// A page.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(in crate::api) struct Page<T> {
     items: Vec<T>,
     next_cursor: Option<String>,
 }
 
-/// Receipts, newest first.
+/// A question as it reads.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description; what was asked is stored")]
+pub(in crate::api) struct Clarification {
+    id: String,
+    receipt_id: String,
+    /// open or answered.
+    status: String,
+    #[schema(format = DateTime)]
+    asked_at: String,
+    /// What people read, while it is open.
+    #[schema(nullable = false)]
+    question: Option<String>,
+    /// The member of the packet that it is about.
+    #[schema(nullable = false)]
+    field: Option<String>,
+    /// Why it is asked.
+    #[schema(nullable = false)]
+    reason: Option<String>,
+    #[schema(nullable = false)]
+    choices: Option<Vec<ClarificationChoice>>,
+    /// What was answered.
+    answer: Option<Value>,
+}
+
+/// What may be chosen.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description; what was asked is stored")]
+struct ClarificationChoice {
+    id: String,
+    label: String,
+    value: Value,
+}
+
+/// Lists receipts, newest first.
+#[utoipa::path(get, path = "/v1/receipts", operation_id = "list_receipts",
+    params(ListQuery),
+    responses((status = 200, description = "A page of receipts.", body = Page<Receipt>)))]
 pub(in crate::api) async fn receipts(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -67,7 +110,10 @@ pub(in crate::api) async fn receipts(
     page.await.map(Answer)
 }
 
-/// Questions, those of the newest receipts first.
+/// Lists questions, those of the newest receipts first.
+#[utoipa::path(get, path = "/v1/clarifications", operation_id = "list_clarifications",
+    params(ListQuery),
+    responses((status = 200, description = "A page of questions.", body = Page<Clarification>)))]
 pub(in crate::api) async fn clarifications(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

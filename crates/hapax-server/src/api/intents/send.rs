@@ -12,16 +12,75 @@ use hapax::problem::{Problem, TraceId};
 use hapax_core::canonical::Selection;
 use hapax_core::{Claim, Fingerprint, Key, Outcome, Policy, Scope, Space, Tenant};
 use hapax_intake::intent::Packet;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::super::App;
 use super::super::payload::invalid;
 use super::{Envelope, settled};
 use crate::body::Received;
 use crate::intents::inbox;
+use crate::intents::receipt::Receipt;
 use crate::problem::{self, Refusal};
 
+/// A packet as it is read. Members that are not here are kept and hashed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description; hapax-intake reads packets")]
+pub(in crate::api) struct IntentPacket {
+    /// `intent`.
+    #[schema(pattern = "^intent$")]
+    kind: String,
+    /// create_task or update_task; without one the target's kind decides, or somebody is asked.
+    #[schema(max_length = 128)]
+    intent_type: Option<String>,
+    /// Who sends it; keys of different sources never meet.
+    #[schema(max_length = 128)]
+    source: Option<String>,
+    #[schema(max_length = 20_000)]
+    natural_language: Option<String>,
+    /// Below 0.75 it is rejected; left out it is sure.
+    #[schema(minimum = 0, maximum = 1)]
+    confidence: Option<f64>,
+    target: Option<IntentTarget>,
+    /// title, due, priority, status, project, task_id, item, content, notes, tags, and what else the sender keeps there.
+    fields: Option<Map<String, Value>>,
+    /// The sender's own id; with another packet it is refused.
+    #[schema(max_length = 255)]
+    request_id: Option<String>,
+    #[schema(max_length = 255)]
+    actor: Option<String>,
+    #[schema(max_length = 255)]
+    correlation_id: Option<String>,
+    #[schema(max_length = 255)]
+    trace_id: Option<String>,
+    /// A name of the time zone database, for dates without one.
+    #[schema(max_length = 128)]
+    timezone: Option<String>,
+    /// `v1`, if it is there.
+    #[schema(pattern = "^v1$")]
+    schema_version: Option<String>,
+}
+
+/// What a packet is aimed at.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is a description; hapax-intake reads packets")]
+struct IntentTarget {
+    /// `list` or `notes`.
+    #[schema(max_length = 128)]
+    kind: Option<String>,
+    #[schema(max_length = 255)]
+    key: Option<String>,
+}
+
 /// Takes a packet. The same one again answers its receipt as it stands, and runs nothing.
+#[utoipa::path(post, path = "/v1/intents", operation_id = "send_intent",
+    request_body(content = IntentPacket, example = json!({
+        "kind": "intent", "intent_type": "create_task", "source": "phone", "natural_language": "buy milk tomorrow",
+        "fields": {"title": "Buy milk", "due": "tomorrow"}, "confidence": 0.93, "request_id": "r-1"
+    })),
+    responses((status = 200, description = "The receipt as it stands.", body = Receipt, headers(("Idempotency-Replayed" = String, description = "true, if the same was sent before and nothing ran."))),
+        (status = 502, description = "It failed at the gateway; the receipt says how.", body = Receipt, headers(("Idempotency-Replayed" = String, description = "true, if the same was sent before and nothing ran.")))),
+    extensions(("x-codes" = json!(["unsupported_schema_version", "IDEMPOTENCY_CONFLICT"]))))]
 pub(in crate::api) async fn send(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

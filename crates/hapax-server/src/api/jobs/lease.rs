@@ -5,6 +5,7 @@ use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::job::{Ask, Deed, JobKind};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::super::App;
 use super::super::payload::invalid;
@@ -15,13 +16,20 @@ use crate::body::{Json, Optional};
 use crate::problem::Refusal;
 
 /// What a worker asks for.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct LeaseBody {
+    /// The worker's name.
+    #[schema(value_type = String, min_length = 1, max_length = 200)]
     owner: Word<Owner>,
+    /// How long the lease lasts, in seconds.
+    #[schema(value_type = f64, minimum = 0.001, maximum = 86_400, default = 120, required = false)]
     #[serde(default)]
     ttl_s: Ttl,
+    /// Only these kinds; all if it is left out.
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 64)]
     kinds: Option<Vec<Word<JobKind>>>,
+    #[schema(minimum = 1, maximum = 500, default = 1)]
     limit: Option<usize>,
 }
 
@@ -54,12 +62,16 @@ impl LeaseBody {
 }
 
 /// The jobs that were leased.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = LeasedJobs)]
 pub(in crate::api) struct Leased {
     jobs: Vec<ShownJob>,
 }
 
 /// Leases jobs that are due; none is an empty list.
+#[utoipa::path(post, path = "/v1/jobs/lease", operation_id = "lease_jobs",
+    request_body(content = LeaseBody, example = json!({"owner": "worker-1", "ttl_s": 120, "kinds": ["download"], "limit": 1})),
+    responses((status = 200, description = "The jobs, each with its epoch.", body = Leased)))]
 pub(in crate::api) async fn lease(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -72,16 +84,24 @@ pub(in crate::api) async fn lease(
 }
 
 /// The holder, and how long it needs the job.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct RenewBody {
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
+    /// How long the lease lasts, in seconds.
+    #[schema(value_type = f64, minimum = 0.001, maximum = 86_400, default = 120, required = false)]
     #[serde(default)]
     ttl_s: Ttl,
 }
 
 /// Keeps the lease for this long from now.
+#[utoipa::path(post, path = "/v1/jobs/{id}/renew", operation_id = "renew_job",
+    request_body(content = RenewBody, example = json!({"owner": "worker-1", "epoch": 1, "ttl_s": 120})),
+    responses((status = 200, description = "The job.", body = ShownJob)),
+    extensions(("x-codes" = json!(["lease_lost"]))))]
 pub(in crate::api) async fn renew(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -95,14 +115,20 @@ pub(in crate::api) async fn renew(
 }
 
 /// The holder.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct ReleaseBody {
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
 }
 
 /// Gives the lease back at once; progress is kept.
+#[utoipa::path(post, path = "/v1/jobs/{id}/release", operation_id = "release_job",
+    request_body(content = Option<ReleaseBody>, example = json!({"owner": "worker-1", "epoch": 1})),
+    responses((status = 200, description = "The job.", body = ShownJob)),
+    extensions(("x-codes" = json!(["lease_lost"]))))]
 pub(in crate::api) async fn release(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

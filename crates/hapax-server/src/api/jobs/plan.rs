@@ -9,9 +9,10 @@ use hapax_core::job::queue::PLANS_MAX;
 use hapax_core::job::{Job, JobKind, NewJob, Planned};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::super::App;
+use super::super::openapi::words::JobState;
 use super::shown::ShownJob;
 use super::words::Word;
 use crate::body::{Batch, Roomy};
@@ -23,14 +24,22 @@ const ATTEMPTS_MAX: u32 = 100;
 const FAULTS_SHOWN_MAX: usize = 50;
 
 /// A job to be planned.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct PlanBody {
+    /// `download` if it is left out.
+    #[schema(value_type = Option<String>, pattern = "^[a-z0-9_-]{1,64}$", default = "download")]
     kind: Option<Word<JobKind>>,
+    #[schema(min_length = 1)]
     work_id: String,
+    #[schema(min_length = 1)]
     artifact_id: String,
+    #[schema(min_length = 1)]
     canonical_url: String,
+    /// What the worker needs to know, at most 1 MiB.
+    #[schema(value_type = Option<Value>)]
     payload: Option<Box<RawValue>>,
+    #[schema(minimum = 1, maximum = 100)]
     max_attempts: Option<u32>,
 }
 
@@ -72,7 +81,7 @@ fn too_large() -> Problem {
 }
 
 /// A job, and whether it was planned now.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(in crate::api) struct PlannedJob {
     planned: bool,
     #[serde(flatten)]
@@ -80,6 +89,10 @@ pub(in crate::api) struct PlannedJob {
 }
 
 /// Plans a job, or answers the one that is there: 201 or 200.
+#[utoipa::path(post, path = "/v1/jobs", operation_id = "plan_job",
+    request_body(content = PlanBody, example = json!({"work_id": "W1", "artifact_id": "A1", "canonical_url": "https://example.org/a.pdf"})),
+    responses((status = 201, description = "It is planned.", body = PlannedJob),
+        (status = 200, description = "It was there.", body = PlannedJob)))]
 pub(in crate::api) async fn plan(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -101,18 +114,39 @@ pub(in crate::api) async fn plan(
 }
 
 /// Many jobs to be planned.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = PlanBatchBody)]
 pub(in crate::api) struct BatchBody {
+    #[schema(max_items = 1000)]
     jobs: Vec<PlanBody>,
 }
 
+/// The jobs in their order.
+#[derive(Serialize, ToSchema)]
+pub(in crate::api) struct PlannedJobs {
+    items: Vec<PlannedShort>,
+}
+
+/// One of them.
+#[derive(Serialize, ToSchema)]
+struct PlannedShort {
+    job_id: String,
+    #[schema(value_type = JobState)]
+    state: &'static str,
+    /// Whether it was planned now.
+    planned: bool,
+}
+
 /// Plans every job whose key is new. One that has not the form of a job refuses the batch, and nothing is planned.
+#[utoipa::path(post, path = "/v1/jobs/batch", operation_id = "plan_jobs",
+    request_body(content = BatchBody, example = json!({"jobs": [{"work_id": "W1", "artifact_id": "A1", "canonical_url": "https://example.org/a.pdf"}]})),
+    responses((status = 200, description = "The jobs, new or not.", body = PlannedJobs)))]
 pub(in crate::api) async fn batch(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Batch(body): Batch<BatchBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<PlannedJobs>, Refusal> {
     if body.jobs.len() > PLANS_MAX {
         let message = format!("a batch has at most {PLANS_MAX} jobs; send several");
         let refused = problem::too_large(message).with_detail("items_max", PLANS_MAX);
@@ -122,13 +156,14 @@ pub(in crate::api) async fn batch(
         none if none.is_empty() => Vec::new(),
         jobs => app.store.queue.plan(tenant, jobs).await?,
     };
-    let items: Vec<Value> = planned
-        .iter()
-        .map(|Planned { job, planned }| {
-            json!({"job_id": job.id.as_str(), "state": job.state.as_str(), "planned": planned})
-        })
-        .collect();
-    Ok(Answer(json!({"items": items})))
+    let items = planned.iter().map(|Planned { job, planned }| PlannedShort {
+        job_id: job.id.to_string(),
+        state: job.state.as_str(),
+        planned: *planned,
+    });
+    Ok(Answer(PlannedJobs {
+        items: items.collect(),
+    }))
 }
 
 /// The jobs, or what is wrong with them, by their places.

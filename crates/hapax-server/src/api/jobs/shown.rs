@@ -4,30 +4,43 @@ use hapax_core::Time;
 use hapax_core::job::{Job, Op};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::api::openapi::words::{JobState, OpClass, OpStateWord};
 
 /// A job as it reads.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Job)]
 pub(crate) struct ShownJob {
     job_id: String,
     kind: String,
     /// Where it runs: empty for anywhere, or the folder of `hapax download`.
     place: String,
+    #[schema(value_type = JobState)]
     state: &'static str,
     owner: Option<String>,
+    #[schema(format = DateTime)]
     lease_until: Option<String>,
+    /// Rises with every lease, and fences every write of its holder.
     epoch: i64,
     attempts: u32,
     failures: u32,
     max_attempts: u32,
     /// When it can be leased; `None` while it waits for somebody.
+    #[schema(format = DateTime)]
     available_at: Option<String>,
     work_id: String,
     artifact_id: String,
     canonical_url: String,
+    #[schema(value_type = Value)]
     payload: Option<Box<RawValue>>,
+    #[schema(value_type = Value)]
     result: Option<Box<RawValue>>,
+    #[schema(value_type = Value)]
     error: Option<Box<RawValue>>,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(format = DateTime)]
     updated_at: String,
 }
 
@@ -59,18 +72,25 @@ impl ShownJob {
 }
 
 /// An operation as it reads. The secret of its runner is never shown.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Op)]
 pub(crate) struct ShownOp {
     op_key: String,
     job_id: String,
     kind: String,
+    #[schema(value_type = OpStateWord)]
     state: &'static str,
+    #[schema(value_type = OpClass)]
     class: &'static str,
     epoch: i64,
     tries: u32,
+    #[schema(format = DateTime)]
     started_at: String,
+    #[schema(format = DateTime)]
     finished_at: Option<String>,
+    #[schema(value_type = Value)]
     result: Option<Box<RawValue>>,
+    #[schema(value_type = Value)]
     error: Option<Box<RawValue>>,
 }
 

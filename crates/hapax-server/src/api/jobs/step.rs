@@ -6,13 +6,15 @@ use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::job::queue::ACTS_MAX;
-use hapax_core::job::{Act, Deed, Done, Fence, JobId, On, State as Reached};
+use hapax_core::job::{Act, Deed, Done, Fence, JobId, On, Refusal as Refused, State as Reached};
 use hapax_core::{Action, Note, Tenant};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::super::App;
+use super::super::openapi::words::{JobState, Reason};
 use super::shown::ShownJob;
 use super::words::{Owner, Rest, Why, Word, fence, yes};
 use super::{Id, act_on_job, refused};
@@ -21,17 +23,28 @@ use crate::body::{Batch, Json, Roomy};
 use crate::problem::{self, Refusal};
 
 /// Where a job goes.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct AdvanceBody {
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
+    #[schema(value_type = JobState)]
     to_state: Word<Reached>,
+    /// Only from one of these; it can narrow the graph and not widen it.
+    #[schema(value_type = Option<Vec<JobState>>)]
     allowed_from: Option<Vec<Word<Reached>>>,
+    /// What came of it, at most 1 MiB.
+    #[schema(value_type = Option<Value>)]
     result: Option<Box<RawValue>>,
 }
 
 /// Moves a job along the graph.
+#[utoipa::path(post, path = "/v1/jobs/{id}/advance", operation_id = "advance_job",
+    request_body(content = AdvanceBody, example = json!({"owner": "worker-1", "epoch": 1, "to_state": "HEAD_DONE"})),
+    responses((status = 200, description = "The job.", body = ShownJob)),
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]
 pub(in crate::api) async fn advance(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -49,18 +62,30 @@ pub(in crate::api) async fn advance(
 }
 
 /// Why an attempt failed.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = FailJobBody)]
 pub(in crate::api) struct FailBody {
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
+    #[schema(value_type = Option<Reason>)]
     error: Option<Why>,
+    /// false: it is given up.
     #[serde(default = "yes")]
+    #[schema(default = true, required = false)]
     retryable: bool,
+    /// How long it rests at least, in seconds.
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2_592_000)]
     retry_after_s: Option<Rest>,
 }
 
 /// Ends an attempt that failed. The job rests and is leased again, or is given up.
+#[utoipa::path(post, path = "/v1/jobs/{id}/fail", operation_id = "fail_job",
+    request_body(content = FailBody, example = json!({"owner": "worker-1", "epoch": 1, "error": "the host did not answer", "retryable": true})),
+    responses((status = 200, description = "The job.", body = ShownJob)),
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]
 pub(in crate::api) async fn fail(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -78,25 +103,93 @@ pub(in crate::api) async fn fail(
 }
 
 /// Many jobs that came further or failed.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SettleJobsBody)]
 pub(in crate::api) struct SettleBody {
+    #[schema(max_items = 1000)]
     items: Vec<Item>,
 }
 
 /// One of them: with `to_state` it came further, with `error` or `retryable` it failed.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SettleJobsItem)]
 struct Item {
+    #[schema(value_type = String, min_length = 1, max_length = 128)]
     job_id: Word<JobId>,
+    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
+    #[schema(value_type = Option<JobState>)]
     to_state: Option<Word<Reached>>,
+    /// Only from one of these; it can narrow the graph and not widen it.
+    #[schema(value_type = Option<Vec<JobState>>)]
     allowed_from: Option<Vec<Word<Reached>>>,
+    /// What came of it, at most 1 MiB.
+    #[schema(value_type = Option<Value>)]
     result: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Reason>)]
     error: Option<Why>,
     retryable: Option<bool>,
+    /// How long it rests at least, in seconds.
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2_592_000)]
     retry_after_s: Option<Rest>,
+}
+
+/// What came of each, in their order.
+#[derive(Serialize, ToSchema)]
+pub(in crate::api) struct SettledJobs {
+    items: Vec<SettledJob>,
+}
+
+/// One of them: `ok` and how it is now, or `error`.
+#[derive(Serialize, ToSchema, Default)]
+struct SettledJob {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    job_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<JobState>, nullable = false)]
+    state: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    epoch: Option<i64>,
+    /// What stands under `error` in the envelope of a refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, nullable = false)]
+    error: Option<Value>,
+}
+
+impl SettledJob {
+    fn of(on: &On, done: &Result<Done, Refused>) -> Self {
+        match (on, done) {
+            (_, Ok(Done::Job(job) | Done::Op(_, job))) => Self {
+                ok: Some(true),
+                job_id: Some(job.id.to_string()),
+                state: Some(job.state.as_str()),
+                epoch: Some(job.epoch),
+                error: None,
+            },
+            (_, Ok(Done::Begun(_, op))) => Self {
+                ok: Some(true),
+                job_id: Some(op.job.to_string()),
+                ..Self::default()
+            },
+            (on, Err(refusal)) => Self {
+                job_id: match on {
+                    On::Job(id) => Some(id.to_string()),
+                    On::Op(_) => None,
+                },
+                error: Some(refused::problem(refusal).error()),
+                ..Self::default()
+            },
+        }
+    }
 }
 
 impl Item {
@@ -132,32 +225,25 @@ impl Item {
 }
 
 /// Advances and fails many jobs, each by itself; two items of one job happen in order.
+#[utoipa::path(post, path = "/v1/jobs/settle", operation_id = "settle_jobs",
+    request_body(content = SettleBody, example = json!({
+        "items": [{"job_id": "3f786850e387550fdab836ed7e6dc881", "owner": "worker-1", "epoch": 1, "to_state": "HEAD_DONE"}]
+    })),
+    responses((status = 200, description = "What came of each.", body = SettledJobs)))]
 pub(in crate::api) async fn settle(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Batch(body): Batch<SettleBody>,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Answer<SettledJobs>, Refusal> {
     let acts = acts(body.items)?;
     let ids: Vec<On> = acts.iter().map(|act| act.on.clone()).collect();
     let done = match acts {
         none if none.is_empty() => Vec::new(),
         acts => app.store.queue.apply(tenant, acts).await?,
     };
-    let items: Vec<Value> = ids
-        .iter()
-        .zip(&done)
-        .map(|(on, done)| match (on, done) {
-            (_, Ok(Done::Job(job) | Done::Op(_, job))) => {
-                json!({"ok": true, "job_id": job.id.as_str(), "state": job.state.as_str(), "epoch": job.epoch})
-            }
-            (_, Ok(Done::Begun(_, op))) => json!({"ok": true, "job_id": op.job.as_str()}),
-            (On::Job(id), Err(refusal)) => {
-                json!({"job_id": id.as_str(), "error": refused::problem(refusal).error()})
-            }
-            (On::Op(_), Err(refusal)) => json!({"error": refused::problem(refusal).error()}),
-        })
-        .collect();
-    Ok(Answer(json!({"items": items})))
+    let each = ids.iter().zip(&done);
+    let items = each.map(|(on, done)| SettledJob::of(on, done)).collect();
+    Ok(Answer(SettledJobs { items }))
 }
 
 fn acts(items: Vec<Item>) -> Result<Vec<Act>, Problem> {
@@ -174,7 +260,10 @@ fn acts(items: Vec<Item>) -> Result<Vec<Act>, Problem> {
         .map_err(|fault| problem::schema(&[fault]))
 }
 
-/// An owner's word: a failed or given-up job starts over, at once and with all its attempts.
+/// Has a failed or given-up job start over, at once and with all its attempts. It is an owner's word.
+#[utoipa::path(post, path = "/v1/jobs/{id}/retry", operation_id = "retry_job",
+    responses((status = 200, description = "The job.", body = ShownJob)),
+    extensions(("x-codes" = json!(["lease_lost", "state_transition_denied"]))))]
 pub(in crate::api) async fn retry(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -12,6 +12,7 @@ use hapax_core::{Fingerprint, Tenant};
 use hapax_intake::snapshot::{BatchRefusal, Collection, ITEMS_MAX, Item, read_batch, split};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::super::App;
 use super::ingest::{collision, new_snapshot};
@@ -30,7 +31,8 @@ const PROFILES: [Profile; 4] = [
 ];
 
 /// What came of a batch.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = IngestedBatch)]
 pub(in crate::api) struct Batched {
     ok: bool,
     processed: usize,
@@ -38,12 +40,14 @@ pub(in crate::api) struct Batched {
     failed: usize,
     results: Vec<Taken>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     errors: Vec<Failed>,
 }
 
 /// An item that is kept.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = IngestedItem)]
 struct Taken {
     index: usize,
     #[serde(flatten)]
@@ -54,12 +58,16 @@ struct Taken {
 }
 
 /// An item that is not.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefusedItem)]
 struct Failed {
     index: usize,
     #[serde(flatten)]
+    #[schema(value_type = Object)]
     id: Option<Id>,
+    /// The code.
     error: &'static str,
+    #[schema(value_type = Object)]
     details: Value,
 }
 
@@ -89,7 +97,14 @@ struct Read {
     key_match: Option<&'static str>,
 }
 
-/// Keeps what can be kept, and says by its place what cannot.
+/// Keeps many payloads. What can be kept is kept, and the answer says by its place what cannot.
+#[utoipa::path(post, path = "/v1/{collection}/ingest/batch", operation_id = "ingest_snapshots",
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "A hash of the payload. It is looked at and reported, never trusted.")),
+    request_body(content = Vec<Value>, description = "At most 1000 payloads.", example = json!([
+        {"course": {"id": "CS101", "name": "Computing"}}, {"course": {"id": "CS102", "name": "Data"}}
+    ])),
+    responses((status = 200, description = "What came of each.", body = Batched, headers(("X-Idempotency-Key-Match" = String, description = "Which profile makes the key that came along; there if one came.")))))]
 pub(in crate::api) async fn batch(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -9,6 +9,7 @@ use hapax_core::diff::{self, Change, Options};
 use hapax_core::snapshot::Snapshot;
 use hapax_intake::snapshot::Collection;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::super::App;
 use super::super::query::Query;
@@ -20,15 +21,19 @@ use crate::problem::{self, Refusal};
 const LINES_MAX: usize = 500;
 
 /// Which two to compare: the current one and the one before, unless the query says.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct DiffQuery {
+    /// A snapshot; the one before `to` if it is left out.
     from: Option<String>,
+    /// A snapshot; the current one if it is left out.
     to: Option<String>,
 }
 
 /// The changes from one snapshot to another.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SnapshotDiff)]
 pub(in crate::api) struct Compared {
     #[serde(flatten)]
     id: Id,
@@ -43,16 +48,21 @@ pub(in crate::api) struct Compared {
 }
 
 /// One change; a side that is left out is absent there.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SnapshotChange)]
 struct ShownChange {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     old: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     new: Option<String>,
 }
 
-/// What changed between two snapshots.
+/// Tells what changed between two snapshots, secrets masked.
+#[utoipa::path(get, path = "/v1/{collection}/{id}/diff", operation_id = "diff_snapshots",
+    params(DiffQuery), responses((status = 200, description = "The changes.", body = Compared)))]
 pub(in crate::api) async fn diff(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

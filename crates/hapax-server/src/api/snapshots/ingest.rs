@@ -11,6 +11,7 @@ use hapax_core::snapshot::{NewSnapshot, Put};
 use hapax_core::{Fingerprint, Tenant};
 use hapax_intake::snapshot::{self, Collection, Snapshot};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::super::App;
 use super::shelf;
@@ -20,7 +21,7 @@ use crate::body::Received;
 use crate::problem::{self, Refusal};
 
 /// What came of a payload.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Ingested {
     ok: bool,
@@ -35,6 +36,13 @@ pub(in crate::api) struct Ingested {
 }
 
 /// Keeps a payload, or answers the snapshot that it is. The key that comes with it is looked at and trusted for nothing.
+#[utoipa::path(post, path = "/v1/{collection}/ingest", operation_id = "ingest_snapshot",
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "A hash of the payload. It is looked at and reported, never trusted.")),
+    request_body(content = Object, description = "The payload, with its id where the collection says.",
+        example = json!({"course": {"id": "CS101", "name": "Computing"}})),
+    responses((status = 200, description = "The snapshot that it is.", body = Ingested, headers(("X-Idempotency-Key-Match" = String, description = "Which profile makes the key that came along; there if one came.")))),
+    extensions(("x-codes" = json!(["hash_collision"]))))]
 pub(in crate::api) async fn ingest(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

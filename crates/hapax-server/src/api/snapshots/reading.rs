@@ -9,6 +9,7 @@ use hapax_core::Tenant;
 use hapax_core::snapshot::EntityScan;
 use hapax_intake::snapshot::Collection;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::super::App;
 use super::super::jobs::path_parameter;
@@ -28,11 +29,18 @@ const STEP_MAX: usize = 64;
 const OBSERVATIONS_MAX: usize = 100;
 
 /// Which entities to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct ListQuery {
+    /// Only entities whose id or name has this text.
+    #[param(max_length = 255)]
     search: Option<String>,
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
+    /// How many entities are passed over.
+    #[param(minimum = 0, maximum = 1_000_000_000)]
     offset: Option<usize>,
     /// A `next_cursor`: the same as the offset of the next page.
     cursor: Option<String>,
@@ -68,13 +76,15 @@ impl ListQuery {
 }
 
 /// A page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(in crate::api) struct Page<T> {
     items: Vec<T>,
     next_cursor: Option<String>,
 }
 
-/// A page of entities, those that changed last first.
+/// Lists entities, those that changed last first.
+#[utoipa::path(get, path = "/v1/{collection}", operation_id = "list_entities",
+    params(ListQuery), responses((status = 200, description = "A page of entities.", body = Page<ShownEntity>)))]
 pub(in crate::api) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -106,7 +116,9 @@ pub(in crate::api) async fn list(
     }))
 }
 
-/// An entity with its current payload.
+/// Shows an entity with its current payload.
+#[utoipa::path(get, path = "/v1/{collection}/{id}", operation_id = "get_entity",
+    responses((status = 200, description = "The entity.", body = WholeEntity)))]
 pub(in crate::api) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -123,14 +135,20 @@ pub(in crate::api) async fn show(
 }
 
 /// Which part of a history to list.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(in crate::api) struct HistoryQuery {
+    /// How many items a page has.
+    #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
-/// A page of the snapshots of an entity, newest first.
+/// Lists the snapshots of an entity, newest first.
+#[utoipa::path(get, path = "/v1/{collection}/{id}/snapshots", operation_id = "list_snapshots",
+    params(HistoryQuery), responses((status = 200, description = "A page of snapshots.", body = Page<ShownSnapshot>)))]
 pub(in crate::api) async fn history(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
@@ -184,7 +202,9 @@ impl<S: Send + Sync> FromRequestParts<S> for SnapshotId {
     }
 }
 
-/// One snapshot of an entity, with its payload, and who sent it when.
+/// Shows a snapshot of an entity, with its payload, and who sent it when.
+#[utoipa::path(get, path = "/v1/{collection}/{id}/snapshots/{sid}", operation_id = "get_snapshot",
+    responses((status = 200, description = "The snapshot.", body = WholeSnapshot)))]
 pub(in crate::api) async fn snapshot(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -7,9 +7,11 @@ use hapax_intake::snapshot::Collection;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// The id of an entity under the name that its collection has for it.
-#[derive(Serialize, Clone)]
+#[derive(Serialize, Clone, ToSchema)]
+#[schema(as = EntityId)]
 pub(super) enum Id {
     #[serde(rename = "courseId")]
     Course(String),
@@ -28,7 +30,8 @@ impl Id {
 }
 
 /// What people call an entity, under the name that its collection has for that.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EntityLabel)]
 pub(super) enum Label {
     #[serde(rename = "name")]
     Name(Option<String>),
@@ -51,8 +54,9 @@ fn is_courses(collection: &Collection) -> bool {
 }
 
 /// An entity in a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Entity)]
 pub(super) struct ShownEntity {
     #[serde(flatten)]
     id: Id,
@@ -61,9 +65,11 @@ pub(super) struct ShownEntity {
     current_snapshot_id: String,
     snapshots: u64,
     #[serde(rename = "created_at")]
+    #[schema(format = DateTime)]
     created_at: String,
     /// When its current snapshot was new.
     #[serde(rename = "updated_at")]
+    #[schema(format = DateTime)]
     updated_at: String,
 }
 
@@ -81,11 +87,13 @@ impl ShownEntity {
 }
 
 /// An entity with the payload of its current snapshot.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EntityWithPayload)]
 pub(super) struct WholeEntity {
     #[serde(flatten)]
     entity: ShownEntity,
     hash: Option<String>,
+    #[schema(value_type = Value)]
     payload: Option<Box<RawValue>>,
 }
 
@@ -100,8 +108,9 @@ impl WholeEntity {
 }
 
 /// A snapshot in a history.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Snapshot)]
 pub(super) struct ShownSnapshot {
     #[serde(flatten)]
     id: Id,
@@ -111,8 +120,10 @@ pub(super) struct ShownSnapshot {
     hash: Option<String>,
     current: bool,
     #[serde(rename = "created_at")]
+    #[schema(format = DateTime)]
     created_at: String,
     #[serde(rename = "seen_at")]
+    #[schema(format = DateTime)]
     seen_at: String,
     /// How often it came, the first time included.
     seen: u64,
@@ -134,12 +145,14 @@ impl ShownSnapshot {
 }
 
 /// A snapshot with its payload, and who sent it when.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SnapshotWithPayload)]
 pub(super) struct WholeSnapshot {
     #[serde(flatten)]
     snapshot: ShownSnapshot,
     /// What older snippets call the same text, by profile.
     aliases: Map<String, Value>,
+    #[schema(value_type = Value)]
     payload: Option<Box<RawValue>>,
     observations: Vec<ShownObservation>,
 }
@@ -170,7 +183,8 @@ impl WholeSnapshot {
 }
 
 /// That a snapshot came.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Observation)]
 struct ShownObservation {
     at: String,
     by: Option<String>,

@@ -35,6 +35,14 @@ pub(super) struct CompleteBody {
     #[schema(value_type = Option<Value>)]
     body: Option<Box<RawValue>>,
     body_base64: Option<String>,
+    /// `false` if there is an answer that cannot be kept, because it is too large or is a stream: that it was given is
+    /// recorded, and a replay answers `IDEMPOTENCY_IN_DOUBT` with the reason `response_not_stored`.
+    #[serde(default = "yes")]
+    stored: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// What became of a key.
@@ -65,7 +73,8 @@ pub(super) async fn complete(
     let record = found(&app, tenant, id).await?;
     let route = app.route(&record.scope.space);
     let given = payload.outcome(body.status, &body.headers, route)?;
-    let (is_final, outcome) = (is_final(route, given.status), kept(route, given));
+    let is_final = is_final(route, given.status);
+    let outcome = kept(given, body.stored, route.max_response_bytes);
     let lease = match held(record, &body.token) {
         Held::Yes(lease) => *lease,
         Held::Settled(recorded) if *recorded == outcome => {
@@ -100,10 +109,10 @@ fn is_final(route: &Route, status: u16) -> bool {
     StatusCode::from_u16(status).is_ok_and(|status| route.store_statuses.holds(status))
 }
 
-/// The outcome as far as the route keeps it.
-fn kept(route: &Route, outcome: Outcome) -> Outcome {
+/// The outcome as far as it is kept: with its body, if that is wanted and not over `most` bytes.
+fn kept(outcome: Outcome, is_wanted: bool, most: usize) -> Outcome {
     let bytes = outcome.whole().map_or(0, bytes::Bytes::len);
-    if bytes <= route.max_response_bytes {
+    if is_wanted && bytes <= most {
         return outcome;
     }
     Outcome {
@@ -189,32 +198,59 @@ async fn found(app: &App, tenant: Tenant, id: Id) -> Result<Record, Refusal> {
 }
 
 fn held(record: Record, token: &str) -> Held {
-    let Some((epoch, owner)) = read_token(token) else {
+    let Some(token) = Token::read(token) else {
         return Held::No;
     };
     if let Stored::Settled { outcome, .. } = &record.state {
-        // Only the grant of this very epoch is one write before its own settle. Any other token is stale.
-        let is_its_own = record.version == epoch.0.next();
+        // Only the grant or renewal of this very token is one write before its own settle. Any other token is stale.
+        let is_its_own = record.version == token.seen.next();
         return if is_its_own {
             Held::Settled(outcome.clone())
         } else {
             Held::No
         };
     }
-    Lease::of(record, epoch, owner).map_or(Held::No, |lease| Held::Yes(Box::new(lease)))
+    Lease::of(record, token.epoch, token.owner).map_or(Held::No, |lease| Held::Yes(Box::new(lease)))
 }
 
-/// The lease as the caller carries it: the fence and the attempt.
+/// The lease as the caller carries it: the fence, the attempt, and after a renewal the version that it wrote.
+struct Token {
+    epoch: Epoch,
+    owner: Owner,
+    seen: Version,
+}
+
+/// The lease as the caller carries it.
 pub(super) fn token_of(lease: &Lease) -> String {
-    format!("{}-{:032x}", lease.epoch().0.0, lease.owner().as_u128())
+    let (epoch, owner, seen) = (
+        lease.epoch().0,
+        lease.owner().as_u128(),
+        lease.record().version,
+    );
+    let granted = format!("{}-{owner:032x}", epoch.0);
+    if seen == epoch {
+        granted
+    } else {
+        format!("{granted}-{}", seen.0)
+    }
 }
 
-fn read_token(text: &str) -> Option<(Epoch, Owner)> {
-    let (epoch, owner) = text.split_once('-')?;
-    let owner = (owner.len() == 32)
-        .then(|| u128::from_str_radix(owner, 16).ok())
-        .flatten()?;
-    Some((Epoch(Version(epoch.parse().ok()?)), Owner::from_u128(owner)))
+impl Token {
+    fn read(text: &str) -> Option<Self> {
+        let (epoch, rest) = text.split_once('-')?;
+        let (owner, seen) = match rest.split_once('-') {
+            Some((owner, seen)) => (owner, seen),
+            None => (rest, epoch),
+        };
+        let owner = (owner.len() == 32)
+            .then(|| u128::from_str_radix(owner, 16).ok())
+            .flatten()?;
+        Some(Self {
+            epoch: Epoch(Version(epoch.parse().ok()?)),
+            owner: Owner::from_u128(owner),
+            seen: Version(seen.parse().ok()?),
+        })
+    }
 }
 
 fn lease_lost() -> Problem {
@@ -233,7 +269,11 @@ mod tests {
     fn a_token_reads_back_and_nothing_else_does() {
         let (epoch, owner) = (Epoch(Version(1_760_000_000_000_000)), Owner::from_u128(7));
         let text = format!("{}-{:032x}", epoch.0.0, owner.as_u128());
-        assert!(read_token(&text) == Some((epoch, owner)));
+        let read = Token::read(&text).unwrap();
+        assert!((read.epoch, read.owner, read.seen) == (epoch, owner, epoch.0));
+        let renewed = Token::read(&format!("{text}-1760000000000002")).unwrap();
+        assert!((renewed.epoch, renewed.owner) == (epoch, owner));
+        assert_eq!(renewed.seen, Version(1_760_000_000_000_002));
         for wrong in [
             "",
             "-",
@@ -241,8 +281,10 @@ mod tests {
             "x-00000000000000000000000000000007",
             "1-7",
             &format!("{text}0"),
+            &format!("{text}-"),
+            &format!("{text}-1-1"),
         ] {
-            assert!(read_token(wrong).is_none(), "{wrong}");
+            assert!(Token::read(wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -100,6 +100,43 @@ fn completing_twice_the_same_way_is_harmless_and_another_way_is_refused() {
 }
 
 #[test]
+fn completing_twice_is_harmless_after_renewals_too_with_the_token_of_the_last_one() {
+    let server = Server::start();
+    let granted = claim(&server, &pay("k", 10));
+    let id = &granted["id"];
+    let mut token = granted["token"].clone();
+    for _ in 0..3 {
+        token = post(&server, id, "renew", &json!({"token": token})).json()["token"].clone();
+    }
+    let outcome = json!({"token": token, "status": 200, "body": "done"});
+    for replayed in [false, true, true] {
+        let told = post(&server, id, "complete", &outcome);
+        assert_eq!(told.status, 200, "{}", told.text());
+        assert_eq!(told.json()["replayed"], replayed);
+    }
+    let stale = json!({"token": granted["token"], "status": 200, "body": "done"});
+    let told = post(&server, id, "complete", &stale);
+    assert_eq!(told.refusal(), (409, "lease_lost".to_owned()));
+}
+
+#[test]
+fn an_answer_that_cannot_be_kept_is_recorded_as_given() {
+    let server = Server::start();
+    let granted = claim(&server, &pay("k", 10));
+    let told = json!({"token": granted["token"], "status": 201, "stored": false});
+    for replayed in [false, true] {
+        let answer = post(&server, &granted["id"], "complete", &told).json();
+        assert_eq!(
+            (&answer["state"], &answer["replayed"]),
+            (&json!("settled"), &json!(replayed))
+        );
+    }
+    let again = claim(&server, &pay("k", 10));
+    assert_eq!(again["action"], "in_doubt", "{again}");
+    assert_eq!(again["reason"], "response_not_stored", "{again}");
+}
+
+#[test]
 fn a_released_key_runs_as_new_and_its_old_token_is_worth_nothing() {
     let server = Server::start();
     let first = claim(&server, &pay("k", 10));

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from .errors import HapaxError
 from .shapes import Claim
@@ -52,9 +52,6 @@ _NEVER_STORED = frozenset(
 )
 _QUOTED = re.compile(r'"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-# What is recorded where an answer cannot be kept: a replay is told so, and nothing runs again.
-_NOT_STORED = '{"hapax":"response_not_stored"}'
-_NOT_STORED_STATUS = 409
 
 Headers = Sequence[tuple[str, str]]
 
@@ -116,19 +113,26 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Unkept:
+    """A response that goes through and cannot be kept, because it is too large or has no end to wait for."""
+
+    status: int
+
+
+@dataclass
 class Granted:
-    """The right to run, until the lease is over."""
+    """The right to run, until the lease is over. `token` is that of the last renewal, or of the claim."""
 
     asked: Asked
     claim: Claim
+    token: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.token = self.claim["token"]
 
     @property
     def key_id(self) -> str:
         return self.claim["id"]
-
-    @property
-    def token(self) -> str:
-        return self.claim["token"]
 
 
 class KeyRefused(Exception):
@@ -204,14 +208,17 @@ def stored_headers(headers: Iterable[tuple[str, str]], options: Options) -> dict
     return kept
 
 
-def completion(answer: Optional[Answer], options: Options) -> dict[str, Any]:
-    """What is sent to record an answer; None for one that cannot be kept."""
-    if answer is None or len(answer.body) > options.max_response_bytes:
-        return {
-            "status": _NOT_STORED_STATUS,
-            "headers": {"content-type": "application/json"},
-            "body": _NOT_STORED,
-        }
+def kept(answer: Union[Answer, Unkept], options: Options) -> Union[Answer, Unkept]:
+    """The answer as far as it can be kept."""
+    if isinstance(answer, Answer) and len(answer.body) > options.max_response_bytes:
+        return Unkept(answer.status)
+    return answer
+
+
+def completion(answer: Union[Answer, Unkept], options: Options) -> dict[str, Any]:
+    """What is sent to record an answer."""
+    if isinstance(answer, Unkept):
+        return {"status": answer.status, "stored": False}
     return {
         "status": answer.status,
         "headers": stored_headers(answer.headers, options),
@@ -219,13 +226,10 @@ def completion(answer: Optional[Answer], options: Options) -> dict[str, Any]:
     }
 
 
-def replayed(claim: Claim) -> Optional[Answer]:
-    """The recorded answer, marked as a replay; None if it could not be kept."""
+def replayed(claim: Claim) -> Answer:
+    """The recorded answer, marked as a replay."""
     response = claim["response"]
-    status = response.get("status", 200)
-    if response.get("body_omitted") or (status == _NOT_STORED_STATUS and response.get("body") == _NOT_STORED):
-        return None
-    headers = [*response.get("headers", {}).items(), *REPLAY_HEADERS]
+    status, headers = response["status"], [*response["headers"].items(), *REPLAY_HEADERS]
     if "body_base64" in response:
         return Answer(status, headers, base64.b64decode(response["body_base64"]))
     body = response.get("body", "")

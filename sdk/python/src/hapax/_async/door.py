@@ -7,7 +7,7 @@ import logging
 from typing import Optional, Union
 
 from .. import door as rules
-from ..door import Answer, Asked, Granted, Options
+from ..door import Answer, Asked, Granted, Options, Unkept
 from ..errors import Error, HapaxError, LeaseLost, Unavailable
 from ..sending import monotonic
 from ..shapes import Claim
@@ -59,7 +59,7 @@ class AsyncDoor:
                 return rules.in_doubt(asked, claim, "runner_died")
             return Granted(asked, claim)
         if action == "replay":
-            return rules.replayed(claim) or rules.in_doubt(asked, claim, "response_not_stored")
+            return rules.replayed(claim)
         if action == "conflict":
             return rules.conflict(asked, claim, self._options)
         if action == "in_progress":
@@ -71,7 +71,9 @@ class AsyncDoor:
     async def renew(self, granted: Granted) -> bool:
         """Keeps the lease. False when it is lost."""
         try:
-            await self._client.keys.renew(granted.key_id, token=granted.token)
+            renewed = await self._client.keys.renew(granted.key_id, token=granted.token)
+            # Only with the newest token is a complete that is sent twice known to be the same.
+            granted.token = renewed["token"]
         except LeaseLost:
             _log.warning("the lease of key %s was lost while its request ran", granted.claim["key"])
             return False
@@ -79,33 +81,34 @@ class AsyncDoor:
             _log.warning("the lease of key %s was not renewed: %s", granted.claim["key"], error)
         return True
 
-    async def record(self, granted: Granted, answer: Optional[Answer]) -> Optional[Answer]:
-        """Records an answer before it is sent; None for one that cannot be kept. Gives what is to be sent:
-        usually the same, another where somebody else's was recorded meanwhile."""
-        if answer is not None and not rules.is_final(answer.status):
+    async def record(self, granted: Granted, answer: Union[Answer, Unkept]) -> Optional[Answer]:
+        """Records an answer before it is sent. Gives another that is to be sent in its place, or None."""
+        if not rules.is_final(answer.status):
             await self.release(granted)
-            return rules.marked_expired(answer, granted.claim)
+            return None
+        kept = rules.kept(answer, self._options)
         try:
-            await self._complete(granted, answer)
+            await self._complete(granted, kept)
         except LeaseLost:
-            return await self._recorded_elsewhere(granted)
+            return await self._recorded_elsewhere(granted, kept)
         except Error as error:
             _log.error("the answer of key %s was not recorded: %s", granted.claim["key"], error)
             return rules.not_recorded(granted.asked)
-        return None if answer is None else rules.marked_expired(answer, granted.claim)
+        return None
 
-    async def _complete(self, granted: Granted, answer: Optional[Answer]) -> None:
+    async def _complete(self, granted: Granted, kept: Union[Answer, Unkept]) -> None:
         try:
-            told = rules.completion(answer, self._options)
+            told = rules.completion(kept, self._options)
             await self._client.keys.complete(granted.key_id, token=granted.token, **told)
         except HapaxError as error:
             if error.code != "payload_too_large":
                 raise
-            told = rules.completion(None, self._options)
+            told = rules.completion(Unkept(kept.status), self._options)
             await self._client.keys.complete(granted.key_id, token=granted.token, **told)
 
-    async def _recorded_elsewhere(self, granted: Granted) -> Answer:
-        """Everyone gets the recorded answer, this caller included."""
+    async def _recorded_elsewhere(self, granted: Granted, kept: Union[Answer, Unkept]) -> Optional[Answer]:
+        """Everyone gets the recorded answer, this caller included. It may be our own: where the answers to a renewal
+        and to the complete got lost, the server cannot know the complete again."""
         _log.error("the lease of key %s was lost; its answer is not recorded", granted.claim["key"])
         try:
             claim = await self._claim(granted.asked)
@@ -116,7 +119,9 @@ class AsyncDoor:
             await self.release(Granted(granted.asked, claim))
             return rules.not_recorded(granted.asked)
         if claim["action"] == "replay":
-            return rules.replayed(claim) or rules.not_recorded(granted.asked)
+            return rules.replayed(claim)
+        if isinstance(kept, Unkept) and claim.get("reason") == "response_not_stored":
+            return None
         return rules.not_recorded(granted.asked)
 
     async def release(self, granted: Granted) -> None:

@@ -54,19 +54,26 @@ class AsyncKeys:
         headers: Optional[Mapping[str, str]] = None,
         body: Any = None,
         body_base64: Optional[str] = None,
+        stored: bool = True,
     ) -> KeyEnded:
-        """Records the outcome, once. A status that says "try again" gives the key back instead."""
+        """Records the outcome, once. A status that says "try again" gives the key back instead.
+
+        `stored=False` is for an answer that cannot be kept, because it is too large or is a stream: that it was given
+        is recorded, and the next claim answers in_doubt with the reason response_not_stored. Only the token of the
+        last renewal, or of the claim if there was none, lets a repeated complete be known as the same.
+        """
         asked = given(
             token=token,
             status=status,
             headers=dict(headers) if headers else None,
             body=body,
             body_base64=body_base64,
+            stored=None if stored else False,
         )
         return cast(KeyEnded, await self._transport.json(Call("POST", path("v1", "keys", key_id, "complete"), asked)))
 
     async def renew(self, key_id: str, *, token: str) -> KeyRenewed:
-        """Extends the lease."""
+        """Extends the lease. The answer has a new token: carry that one from now on."""
         call = Call("POST", path("v1", "keys", key_id, "renew"), {"token": token})
         return cast(KeyRenewed, await self._transport.json(call))
 

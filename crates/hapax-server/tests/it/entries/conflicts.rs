@@ -169,6 +169,11 @@ fn every_update_keeps_the_old_row(store: Store) {
     let rest = super::get(&node, &format!("{path}&cursor={cursor}"));
     assert_eq!(rest["items"][0]["title"], "v1");
     assert_eq!(rest["next_cursor"], Value::Null);
+    for wrong in ["x", "%C3%BD1", "99999999999999999999"] {
+        let path = format!("/v1/entries/{wrong}/revisions");
+        let told = node.owner("GET", &path, "");
+        assert_eq!(told.refusal(), (404, "not_found".to_owned()), "{wrong}");
+    }
     let unknown = node.owner("GET", "/v1/entries/999999/revisions", "");
     assert_eq!(unknown.refusal(), (404, "not_found".to_owned()));
 }

@@ -122,6 +122,8 @@ struct State {
     when_model: Vec<(String, Reply)>,
     when_text: Vec<(String, Reply)>,
     script: BatchScript,
+    /// What becomes of the next batches, before that.
+    scripts: VecDeque<BatchScript>,
     chats: Vec<Value>,
     /// By the hash of a request's body: how often it was answered with a 200.
     answered: BTreeMap<String, u64>,
@@ -253,6 +255,11 @@ impl FakeLitellm {
         self.state().script = script;
     }
 
+    /// What becomes of the next batch that is created, and of no other. Said twice it is about the next two.
+    pub fn batch_goes(&self, script: BatchScript) {
+        self.state().scripts.push_back(script);
+    }
+
     /// Batches that were held go on.
     pub fn release_batches(&self) {
         let mut state = self.state();
@@ -351,6 +358,7 @@ impl State {
             when_model: Vec::new(),
             when_text: Vec::new(),
             script: BatchScript::default(),
+            scripts: VecDeque::new(),
             chats: Vec::new(),
             answered: BTreeMap::new(),
             files: BTreeMap::new(),

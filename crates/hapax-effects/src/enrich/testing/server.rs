@@ -299,7 +299,8 @@ fn created(state: &mut State, body: &[u8]) -> Answer {
     };
     let total = lines(&file.content).len();
     let id = state.new_id("batch");
-    let script = state.script.clone();
+    let next = state.scripts.pop_front();
+    let script = next.unwrap_or_else(|| state.script.clone());
     state.counts.batches_created += 1;
     state.batches.push(FakeBatch::new(id, script, asked, total));
     state

@@ -25,11 +25,14 @@ def test_a_key_is_claimed_completed_and_replayed(client: Hapax) -> None:
     first = client.keys.claim(**asked)
     assert (first["action"], first["route_pattern"], first["lost"]) == ("process", "POST:payments", False)
     assert client.keys.claim(**asked)["action"] == "in_progress"
-    assert client.keys.renew(first["id"], token=first["token"])["token"] == first["token"]
-    ended = client.keys.complete(
-        first["id"], token=first["token"], status=201, headers={"Location": "/7", "Set-Cookie": "s=1"}, body={"id": 7}
-    )
-    assert ended["state"] == "settled"
+    token = client.keys.renew(first["id"], token=first["token"])["token"]
+    assert token != first["token"]
+    told: dict[str, Any] = {"status": 201, "headers": {"Location": "/7", "Set-Cookie": "s=1"}, "body": {"id": 7}}
+    ended = client.keys.complete(first["id"], token=token, **told)
+    assert (ended["state"], ended["replayed"]) == ("settled", False)
+    assert client.keys.complete(first["id"], token=token, **told)["replayed"]
+    with pytest.raises(LeaseLost):
+        client.keys.complete(first["id"], token=first["token"], **told)
     replay = client.keys.claim(**asked)
     assert replay["action"] == "replay"
     assert replay["response"] == {"status": 201, "headers": {"location": "/7"}, "body": {"id": 7}}
@@ -47,6 +50,15 @@ def test_a_released_key_runs_as_new_and_a_stale_token_is_refused(client: Hapax) 
         client.keys.complete(first["id"], token=first["token"], status=200)
     assert caught.value.status == 409
     assert caught.value.trace_id
+
+
+def test_an_answer_that_cannot_be_kept_is_recorded_as_given(client: Hapax) -> None:
+    asked: dict[str, Any] = {"method": "POST", "path": "/exports", "key": new("export"), "body": {}}
+    first = client.keys.claim(**asked)
+    assert client.keys.complete(first["id"], token=first["token"], status=200, stored=False)["state"] == "settled"
+    again = client.keys.claim(**asked)
+    assert (again["action"], again["reason"]) == ("in_doubt", "response_not_stored")
+    assert client.keys.get(first["id"])["status"] == 200
 
 
 def test_binary_bodies_come_back_as_they_were(client: Hapax) -> None:
@@ -203,6 +215,7 @@ def test_entries_are_normalised_inserted_once_read_and_changed(busy: Hapax) -> N
     assert [row["entry_id"] for row in busy.entries.read_find(word)] == [first["entry_id"]]
     assert [row["entry_id"] for row in busy.entries.read_continue(word, days=1)] == [first["entry_id"]]
     assert busy.entries.read_last(limit=1)
+    assert first["entry_id"] is not None
     assert busy.entries.read_pull(first["entry_id"])["title"] == "New"
     page = busy.entries.normalize_webpage({"text": "word " * 300, "url": "https://Example.org/a/?utm_source=x"})
     assert page["url_canonical"] == "https://example.org/a"
@@ -240,7 +253,10 @@ def test_a_mailbox_is_imported_and_enrichment_says_what_it_lacks(busy: Hapax, ma
         with pytest.raises(HapaxError) as caught:
             ask()
         assert (caught.value.code, caught.value.status) == ("llm_not_configured", 503)
-    assert "items" in busy.entries.enrich_batches()
+    batches = list(busy.entries.enrich_batches(include_terminal=True, limit=1))
+    (batch,) = [batch for batch in batches if batch["import_id"] == told["import_id"]]
+    whole = busy.entries.enrich_batch_status(batch["batch_id"], include_items=True)
+    assert [item["status"] for item in whole["items"]] == ["queued"]
     with pytest.raises(HapaxError, match="not_found"):
         busy.entries.enrich_batch_status(str(uuid.uuid4()))
     assert busy.entries.config()["limits"]["batch_items_max"] > 0

@@ -97,7 +97,7 @@ def test_what_is_not_json_is_refused_before_or_in_doubt_after(client: Hapax) -> 
         odd()
     with pytest.raises(HapaxError) as caught:
         odd()
-    assert caught.value.code == "IDEMPOTENCY_IN_DOUBT"
+    assert (caught.value.code, caught.value.details) == ("IDEMPOTENCY_IN_DOUBT", {"reason": "response_not_stored"})
 
 
 def test_a_result_too_large_to_keep_is_given_once(client: Hapax) -> None:

@@ -22,9 +22,24 @@ export interface Stats {
   readonly cleanup_failures: number;
 }
 
+export type AuditAction =
+  | "idempotency_replay"
+  | "idempotency_conflict"
+  | "idempotency_expired"
+  | "cleanup_idempotency_keys"
+  | "key_deleted"
+  | "key_settled"
+  | "key_released"
+  | "key_erased"
+  | "job_retried"
+  | "op_resolved"
+  | "jobs_reconciled"
+  | "policy_changed"
+  | "test_mode_changed";
+
 export interface AuditRow {
   readonly at: string;
-  readonly action: string;
+  readonly action: AuditAction;
   readonly actor: string | null;
   readonly key_id: string | null;
   readonly route_pattern: string | null;
@@ -35,25 +50,30 @@ export interface Reconciled {
   readonly leases_expired: number;
   readonly ops_in_doubt: number;
   readonly parts_deleted: number;
+  readonly orphans: number;
   readonly healed: number;
   readonly dry_run: boolean;
-  readonly [name: string]: unknown;
 }
 
 export interface Health {
   readonly status: string;
   readonly version: string;
   readonly store: string;
-  readonly durability: string;
+  readonly durability: "full" | "relaxed" | "best_effort" | "process";
   readonly uptime_s: number;
   readonly time: string;
+}
+
+export interface Version {
+  readonly name: string;
+  readonly version: string;
 }
 
 /**
  * A client of a hapax server. Calls throw `HapaxError` when the server refused and `Unavailable` when no answer came.
  *
  * Calls that can be sent twice without harm are repeated on 429, 502, 503, 504 and silence. Not repeated after silence:
- * `jobs.lease`, `jobs.release`, `jobs.advance`, `jobs.fail`, `jobs.retry`, `intents.replay`, `entries.toggleTestMode`,
+ * `jobs.lease`, `jobs.release`, `jobs.advance`, `jobs.fail`, `jobs.settle`, `jobs.retry`, `intents.replay`, `entries.toggleTestMode`,
  * and `entries.insert` of entries without a key.
  *
  * ```ts
@@ -99,11 +119,16 @@ export class Hapax {
     return this.#transport.json({ method: "GET", path: "/v1/stats", repeatable: true });
   }
 
-  audit(query: { readonly action?: string; readonly key_id?: string; readonly limit?: number } = {}): Listing<AuditRow> {
+  audit(query: { readonly action?: AuditAction; readonly key_id?: string; readonly limit?: number } = {}): Listing<AuditRow> {
     return listing(this.#transport, "/v1/audit", query);
   }
 
   health(): Promise<Health> {
     return this.#transport.json({ method: "GET", path: "/health", repeatable: true });
+  }
+
+  /** Which build the server is. */
+  version(): Promise<Version> {
+    return this.#transport.json({ method: "GET", path: "/version", repeatable: true });
   }
 }

@@ -12,13 +12,51 @@ export {
   type Profile,
   type Reason,
 } from "./canonical/index.js";
-export { Hapax, type AuditRow, type Health, type Reconciled, type Stats } from "./client.js";
+export { Hapax, type AuditAction, type AuditRow, type Health, type Reconciled, type Stats, type Version } from "./client.js";
 export type { HapaxOptions, Listing, Page } from "./api/transport.js";
-export type { Body, Claim, ClaimRequest, Completion, Ended, KeyRow, KeyWhole, StoredResponse } from "./api/keys.js";
-export type { Clarification, Intent, ReceivedIntent, Receipt, ReceiptStatus, Submitted } from "./api/intents.js";
-export type { Entity, Ingested, IngestedBatch, RawJson, Snapshot } from "./api/snapshots.js";
-export type { EnrichBatch, Entry, EntryRow, ImportStatus, Policy, ReadQuery, WriteOptions } from "./api/entries.js";
-export type { Begun, EndedOp, Fence, Job, JobPlan, JobState, JobWhole, Op, OpClass } from "./api/jobs.js";
+export type { Body, Claim, ClaimRequest, Completion, Ended, KeyRow, KeyState, KeyWhole, StoredBody, StoredResponse } from "./api/keys.js";
+export type { Clarification, Intent, ReceivedIntent, Receipt, ReceiptAction, ReceiptStatus, Submitted } from "./api/intents.js";
+export type { Entity, EntityWhole, Ingested, IngestedBatch, Named, RawJson, Snapshot, SnapshotWhole } from "./api/snapshots.js";
+export type { Insertable, ReadQuery, WriteOptions } from "./api/entries.js";
+export type {
+  ChangedPolicy,
+  Column,
+  EmailMessage,
+  EnrichBatch,
+  EnrichBatchItem,
+  Enriched,
+  EnrichItem,
+  Entry,
+  EntryChange,
+  EntryColumns,
+  EntryRow,
+  EntrySchema,
+  ImportStatus,
+  NormalizedEntry,
+  Policy,
+  PolicyChange,
+  QueuedBatch,
+  Settings,
+  TelegramMessage,
+  WebPage,
+  WrittenRow,
+} from "./api/entry-types.js";
+export type {
+  Begun,
+  EndedOp,
+  Fence,
+  Job,
+  JobCounts,
+  JobEnd,
+  JobPlan,
+  JobState,
+  JobWhole,
+  Op,
+  OpClass,
+  PlannedShort,
+  SettledJob,
+  Why,
+} from "./api/jobs.js";
 export { EffectError, runEffect, type EffectOptions, type HeldBy } from "./effect.js";
 export { HapaxError, Unavailable } from "./errors.js";
 export { idempotent } from "./idempotent.js";

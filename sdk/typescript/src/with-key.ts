@@ -15,7 +15,7 @@ export interface KeyStore {
 /** What a 409 says of the two requests that met under one key. */
 export interface Conflict {
   readonly original_key?: string;
-  readonly current_hash?: string;
+  readonly current_hash?: string | null;
   readonly original_hash?: string | null;
   readonly diff_summary?: readonly string[];
   readonly original_timestamp?: string;

@@ -130,7 +130,7 @@ onEachStore("the client", (server: () => Server) => {
       receipt = await client.intents.receipt(first.receipt_id);
     }
     assert.equal(receipt.status, "needs_clarification");
-    assert.deepEqual((await client.intents.intent(first.intent_id)).packet, intent);
+    assert.deepEqual((await client.intents.intent(first.intent_id!)).packet, intent);
     const open = await client.intents.clarifications({ status: "open" }).all();
     const asked = open.find((one) => one.receipt_id === first.receipt_id);
     assert.ok(asked, JSON.stringify(open));
@@ -149,12 +149,12 @@ onEachStore("the client", (server: () => Server) => {
     const again = await client.snapshots.ingest({ rawJson: canonical(payload) });
     assert.deepEqual([first.idempotent, again.idempotent, again.snapshotId], [false, true, first.snapshotId]);
     const entity = await client.snapshots.get(id);
-    assert.equal(entity["hash"], fingerprint(payload));
-    assert.deepEqual(entity["payload"], payload);
+    assert.equal(entity.hash, fingerprint(payload));
+    assert.deepEqual(entity.payload, payload);
     await client.snapshots.ingest({ course: { id, name: "Milk" } });
     const history = await client.snapshots.history(id, "courses", { limit: 1 }).all();
     assert.equal(history.length, 2);
-    assert.deepEqual((await client.snapshots.snapshot(id, first.snapshotId))["payload"], payload);
+    assert.deepEqual((await client.snapshots.snapshot(id, first.snapshotId)).payload, payload);
     const batch = await client.snapshots.ingestBatch([{ course: { id: randomUUID(), name: "A" } }, { nope: 1 }]);
     assert.deepEqual([batch.succeeded, batch.failed, batch.errors?.[0]?.error], [1, 1, "schema_validation_failed"]);
     assert.ok((await client.snapshots.list({ limit: 1 }).all()).length >= 2);
@@ -171,16 +171,16 @@ onEachStore("the client", (server: () => Server) => {
     const [again] = await client.entries.insert([entry]);
     assert.deepEqual([again?.entry_id, again?._batch_ok], [row.entry_id, true]);
     assert.notEqual(again?.action, "inserted");
-    const [updated] = await client.entries.update({ entry_id: row.entry_id, title: "T" }, { returning: ["entry_id", "title"] });
-    assert.deepEqual([updated?.action, updated?.["title"]], ["updated", "T"]);
+    const [updated] = await client.entries.update({ entry_id: row.entry_id!, title: "T" }, { returning: ["entry_id", "title"] });
+    assert.deepEqual([updated?.action, updated?.title], ["updated", "T"]);
     assert.equal((await client.entries.readFind({ q: word }))[0]?.entry_id, row.entry_id);
     assert.equal((await client.entries.readContinue({ q: word, limit: 1 }))[0]?.entry_id, row.entry_id);
     assert.ok((await client.entries.readLast({ limit: 5 })).length > 0);
-    assert.equal((await client.entries.readPull(row.entry_id!))["title"], "T");
+    assert.equal((await client.entries.readPull(row.entry_id!)).title, "T");
     const mail = await client.entries.normalizeEmail({ raw_text: "Hello.", from: "a@example.org", subject: "Hi", source: { message_id: `<${word}@x>`, date: "2026-01-01T00:00:00Z" } });
-    assert.equal(mail["content_type"], "newsletter");
+    assert.equal(mail.content_type, "newsletter");
     const page = await client.entries.normalizeWebpage({ text: "A page.", url: "https://example.org/a?utm_source=x" });
-    assert.equal(page["url_canonical"], "https://example.org/a");
+    assert.equal(page.url_canonical, "https://example.org/a");
   });
 
   test("reads and sets policies, and tells what cannot be enriched or imported", async () => {

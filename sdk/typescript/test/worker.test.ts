@@ -101,7 +101,8 @@ onEachStore("jobs", (server: () => Server) => {
       // Somebody takes the job: it is given back behind this worker's back, and leased again.
       await client.jobs.release(id, { owner: held.job.owner!, epoch: held.job.epoch });
       await client.jobs.lease({ owner: "thief", kinds: [kind], ttl_s: 60 });
-      await new Promise((resolve) => held.signal.addEventListener("abort", resolve, { once: true }));
+      // A renewal may have found it out already.
+      if (!held.signal.aborted) await new Promise((resolve) => held.signal.addEventListener("abort", resolve, { once: true }));
       late = await held.advance("FINALIZED").catch((error: unknown) => error);
       throw new Error("too late");
     };

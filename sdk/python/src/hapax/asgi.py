@@ -14,7 +14,7 @@ from urllib.parse import quote
 from . import door as rules
 from ._async.client import AsyncHapax
 from ._async.door import AsyncDoor
-from .door import Answer, Asked, Granted, Options
+from .door import Answer, Asked, Granted, Options, Unkept
 from .heartbeat import AsyncHeartbeat
 
 Scope = MutableMapping[str, Any]
@@ -122,8 +122,11 @@ class _Recorder:
         self._bytes = 0
         self._passes = False
         self._is_over = False
+        self._discards = False
 
     async def send(self, message: Message) -> None:
+        if self._discards:
+            return
         if self._passes or self._is_over:
             await _send_if_there(self._send, message)
             return
@@ -143,30 +146,24 @@ class _Recorder:
     async def _end(self, start: Message) -> None:
         self._is_over = True
         answer = Answer(start["status"], _decoded(start.get("headers", [])), b"".join(self._chunks))
-        if rules.is_final(answer.status) and self._bytes > self._options.max_response_bytes:
-            await self._record_unkept()
-            told: Optional[Answer] = answer
-        else:
-            await self._heartbeat.stop()
-            told = await self._door.record(self._granted, answer)
-        if told is not None:
-            await _send_answer(self._send, told)
+        await self._heartbeat.stop()
+        instead = await self._door.record(self._granted, answer)
+        await _send_answer(self._send, instead or rules.marked_expired(answer, self._granted.claim))
 
     async def _pass_on(self, start: Message) -> None:
         """It is too large or has no end: it goes through unharmed, and a replay will be told so."""
         self._passes = True
-        if rules.is_final(start["status"]):
-            await self._record_unkept()
-        else:
-            await self._heartbeat.stop()
-            await self._door.release(self._granted)
+        await self._heartbeat.stop()
+        instead = await self._door.record(self._granted, Unkept(start["status"]))
+        if instead is not None:
+            self._discards = True
+            await _send_answer(self._send, instead)
+            return
+        if self._granted.claim["expired"]:
+            start = {**start, "headers": [*start.get("headers", []), (b"x-idempotency-expired", b"true")]}
         await _send_if_there(self._send, start)
         body = {"type": "http.response.body", "body": b"".join(self._chunks), "more_body": True}
         await _send_if_there(self._send, body)
-
-    async def _record_unkept(self) -> None:
-        await self._heartbeat.stop()
-        await self._door.record(self._granted, None)
 
     async def broke_off(self) -> None:
         """The app ended. If there was no whole answer, the key is given back."""

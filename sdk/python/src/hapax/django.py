@@ -17,7 +17,7 @@ from ._async.client import AsyncHapax
 from ._async.door import AsyncDoor
 from ._sync.client import Hapax
 from ._sync.door import Door
-from .door import Answer, Asked, Granted, Options
+from .door import Answer, Asked, Granted, Options, Unkept
 from .heartbeat import AsyncHeartbeat, Heartbeat
 
 GetResponse = Callable[[Any], Any]
@@ -78,8 +78,7 @@ class IdempotencyMiddleware:
         except BaseException:
             door.release(granted)
             raise
-        told = door.record(granted, answer)
-        return _sent(response, answer, told, granted)
+        return _sent(response, door.record(granted, answer), granted)
 
     async def _async_call(self, request: Any) -> Any:
         asked = self._asked(request)
@@ -106,8 +105,7 @@ class IdempotencyMiddleware:
         except BaseException:
             await door.release(granted)
             raise
-        told = await door.record(granted, answer)
-        return _sent(response, answer, told, granted)
+        return _sent(response, await door.record(granted, answer), granted)
 
     def _asked(self, request: Any) -> Union[Asked, Answer, None]:
         """The keyed request, the answer to one that cannot be, or None for one that passes untouched."""
@@ -150,22 +148,19 @@ def _read(request: Any) -> Optional[bytes]:
     return body
 
 
-def _answer(response: Any) -> Optional[Answer]:
-    """The response, whole; None for a stream, which has no end to wait for."""
+def _answer(response: Any) -> Union[Answer, Unkept]:
+    """The response, whole; a stream has no end to wait for."""
     if getattr(response, "streaming", False):
-        is_final = rules.is_final(response.status_code)
-        return None if is_final else Answer(response.status_code, [], b"")
+        return Unkept(response.status_code)
     if hasattr(response, "render") and not getattr(response, "is_rendered", True):
         response = response.render()
     return Answer(response.status_code, list(response.items()), bytes(response.content))
 
 
-def _sent(response: Any, answer: Optional[Answer], told: Optional[Answer], granted: Granted) -> Any:
+def _sent(response: Any, instead: Optional[Answer], granted: Granted) -> Any:
     """The app's own response, cookies and all, unless something else is to be told."""
-    if answer is None:
-        return response
-    if told is None or told.body != answer.body or told.status != answer.status:
-        return _response(told) if told is not None else response
+    if instead is not None:
+        return _response(instead)
     if granted.claim["expired"]:
         response["X-Idempotency-Expired"] = "true"
     return response

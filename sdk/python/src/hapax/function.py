@@ -10,7 +10,6 @@ from .canonical import CanonicalError, canonical
 from .errors import HapaxError
 from .shapes import Claim
 
-NOT_STORED = {"hapax": "result_not_stored"}
 KeyOf = Union[str, Callable[..., str], None]
 
 
@@ -42,10 +41,7 @@ def recorded(claim: Claim) -> Any:
     action, key = claim["action"], claim["key"]
     if action == "replay":
         body = claim["response"].get("body")
-        if body != NOT_STORED:
-            return body["result"] if isinstance(body, dict) else None
-        message = f"the call under key {key} was made, and its result could not be kept"
-        raise HapaxError("IDEMPOTENCY_IN_DOUBT", message, details={"reason": "response_not_stored"}, status=409)
+        return body["result"] if isinstance(body, dict) else None
     if action == "conflict":
         message = f"key {key} stands for a call with other arguments; use another key for another call"
         raise HapaxError("IDEMPOTENCY_CONFLICT", message, details=claim.get("conflict"), status=409)
@@ -54,8 +50,12 @@ def recorded(claim: Claim) -> Any:
         raise HapaxError("IDEMPOTENCY_IN_PROGRESS", message, status=409, retryable=True)
     if action == "erased":
         raise HapaxError("erased", f"what was recorded under key {key} is erased; use another key", status=410)
-    message = f"the call under key {key} was begun and nobody knows its outcome; settle or release the key"
-    raise HapaxError("IDEMPOTENCY_IN_DOUBT", message, details={"reason": claim.get("reason")}, status=409)
+    reason = claim.get("reason")
+    if reason == "response_not_stored":
+        message = f"the call under key {key} was made, and its result could not be kept"
+    else:
+        message = f"the call under key {key} was begun and nobody knows its outcome; settle or release the key"
+    raise HapaxError("IDEMPOTENCY_IN_DOUBT", message, details={"reason": reason}, status=409)
 
 
 def result_body(result: Any) -> Optional[dict[str, Any]]:

@@ -7,6 +7,9 @@ import threading
 from types import TracebackType
 from typing import Awaitable, Callable, Optional
 
+# A renewal that takes longer has most likely lost its answer.
+_BEAT_ENDS_WITHIN_S = 5.0
+
 
 class Heartbeat:
     """Calls `beat` every `every_s` seconds on a thread until the block ends, or `beat` says False."""
@@ -44,16 +47,22 @@ class AsyncHeartbeat:
     def __init__(self, beat: Callable[[], Awaitable[bool]], every_s: float) -> None:
         self._beat = beat
         self._every_s = every_s
+        self._over: Optional[asyncio.Event] = None
         self._task: Optional[asyncio.Task[None]] = None
 
-    async def _run(self) -> None:
+    async def _run(self, over: asyncio.Event) -> None:
         while True:
-            await asyncio.sleep(self._every_s)
-            if not await self._beat():
+            try:
+                await asyncio.wait_for(over.wait(), self._every_s)
+            except asyncio.TimeoutError:
+                if not await self._beat():
+                    return
+            else:
                 return
 
     async def __aenter__(self) -> AsyncHeartbeat:
-        self._task = asyncio.ensure_future(self._run())
+        self._over = asyncio.Event()
+        self._task = asyncio.ensure_future(self._run(self._over))
         return self
 
     async def __aexit__(
@@ -62,9 +71,11 @@ class AsyncHeartbeat:
         await self.stop()
 
     async def stop(self) -> None:
-        """Ends it, and waits until it has ended."""
+        """Ends it. A beat that is under way is waited for, but not for long: what it learns is needed afterwards."""
         task, self._task = self._task, None
-        if task is None:
+        if task is None or self._over is None:
             return
+        self._over.set()
+        await asyncio.wait({task}, timeout=_BEAT_ENDS_WITHIN_S)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -1,32 +1,78 @@
-"""The shapes of the server's answers. A member that is not listed may still be there."""
+"""The shapes of the server's answers, as spec/openapi.json has them. A member that is not listed may still be there.
+
+tests/test_openapi.py compares each of them with the document. Those of entries are in `entry_shapes`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Generic, Optional, TypedDict, TypeVar
+from typing import Any, Generic, Literal, Optional, TypedDict, TypeVar
 
 T = TypeVar("T")
 
+ClaimAction = Literal["process", "replay", "conflict", "in_progress", "in_doubt", "erased"]
+KeyState = Literal["held", "in_doubt", "settled", "erased"]
+AuditAction = Literal[
+    "idempotency_replay",
+    "idempotency_conflict",
+    "idempotency_expired",
+    "cleanup_idempotency_keys",
+    "key_deleted",
+    "key_settled",
+    "key_released",
+    "key_erased",
+    "job_retried",
+    "op_resolved",
+    "jobs_reconciled",
+    "policy_changed",
+    "test_mode_changed",
+]
+ReceiptStatus = Literal["accepted", "needs_clarification", "planned", "executed", "failed", "rejected"]
+JobState = Literal[
+    "PLANNED",
+    "LEASED",
+    "HEAD_DONE",
+    "RESUME_OK",
+    "STREAMING",
+    "FINALIZED",
+    "INDEXED",
+    "DEDUPED",
+    "FAILED",
+    "SKIPPED_DUPLICATE",
+    "DEAD",
+]
+OpClass = Literal["tx", "keyed", "probe", "replayable", "at_most_once"]
+OpState = Literal["running", "done", "retryable", "failed", "in_doubt", "waiting"]
 
-class StoredResponse(TypedDict, total=False):
-    status: int
-    headers: dict[str, str]
+
+class StoredBody(TypedDict, total=False):
+    """A body as it was given. It is omitted where it could not be kept, and withheld where the reader may not see it."""
+
     body: Any
     body_base64: str
     body_omitted: bool
+    body_withheld: bool
 
 
-class ConflictDetails(TypedDict, total=False):
-    original_key: str
-    current_hash: str
+class StoredResponse(StoredBody):
+    status: int
+    headers: dict[str, str]
+
+
+class _ConflictDetails(TypedDict):
+    current_hash: Optional[str]
     original_hash: Optional[str]
+
+
+class ConflictDetails(_ConflictDetails, total=False):
+    original_key: str
     diff_summary: list[str]
     original_timestamp: str
     retry_after: int
 
 
 class _Claim(TypedDict):
-    action: str
+    action: ClaimAction
     id: str
     key: str
     route_pattern: str
@@ -36,7 +82,7 @@ class _Claim(TypedDict):
 
 
 class Claim(_Claim, total=False):
-    """`action` is process, replay, conflict, in_progress, in_doubt or erased. `token` comes with process only."""
+    """`token` comes with process only, `response` with replay, `conflict` with conflict, `reason` with in_doubt."""
 
     token: str
     lease_expires_at: str
@@ -50,11 +96,13 @@ class Claim(_Claim, total=False):
 
 class KeyEnded(TypedDict):
     id: str
-    state: str
+    state: Literal["settled", "released"]
     replayed: bool
 
 
 class KeyRenewed(TypedDict):
+    """`token` is a new one: it takes the place of the one that was sent."""
+
     id: str
     token: str
     lease_expires_at: str
@@ -64,7 +112,7 @@ class _KeyView(TypedDict):
     id: str
     key: str
     route_pattern: str
-    state: str
+    state: KeyState
     method: str
     path: str
     content_hash: str
@@ -77,7 +125,20 @@ class KeyView(_KeyView, total=False):
     reason: str
     status: int
     settled_at: str
-    request: dict[str, Any]
+
+
+class KeyRequest(StoredBody):
+    method: str
+    path: str
+    content_type: str
+    content_hash: str
+
+
+class _KeyWhole(KeyView):
+    request: KeyRequest
+
+
+class KeyWhole(_KeyWhole, total=False):
     response: StoredResponse
 
 
@@ -88,7 +149,7 @@ class KeyDeleted(TypedDict):
 
 class AuditRow(TypedDict):
     at: str
-    action: str
+    action: AuditAction
     actor: Optional[str]
     key_id: Optional[str]
     route_pattern: Optional[str]
@@ -113,49 +174,89 @@ class Health(TypedDict):
     status: str
     version: str
     store: str
-    durability: str
+    durability: Literal["full", "relaxed", "best_effort", "process"]
     uptime_s: int
     time: str
+
+
+class Version(TypedDict):
+    name: str
+    version: str
+
+
+class ReceiptAction(TypedDict):
+    step: int
+    action: str
+    path: str
+    payload: dict[str, Any]
+
+
+class ReceiptPlan(TypedDict):
+    actions: list[ReceiptAction]
+
+
+class ReceiptErrorDetails(TypedDict):
+    status_code: Optional[int]
+
+
+class ReceiptError(TypedDict):
+    code: str
+    message: str
+    details: ReceiptErrorDetails
 
 
 class _Receipt(TypedDict):
     receipt_id: str
     intent_id: Optional[str]
     trace_id: Optional[str]
-    status: str
-    idempotency_key: Optional[str]
+    status: ReceiptStatus
+    idempotency_key: str
     correlation_id: Optional[str]
-    plan: Any
-    clarification: Any
-    details: Any
+    plan: ReceiptPlan
+    clarification: Optional[dict[str, Any]]
+    details: dict[str, Any]
 
 
 class Receipt(_Receipt, total=False):
-    """`status` is accepted, planned, executed, failed, needs_clarification or rejected."""
-
-    error: dict[str, Any]
+    error: ReceiptError
 
 
-class Intent(TypedDict):
-    intent_id: str
-    receipt_id: str
-    source: str
-    idempotency_key: str
-    received_at: str
-    packet: Any
-    receipt: Receipt
-    artifacts: list[dict[str, Any]]
+class Choice(TypedDict):
+    id: str
+    label: str
+    value: Any
 
 
-class Clarification(TypedDict, total=False):
+class _Clarification(TypedDict):
     id: str
     receipt_id: str
     status: str
     asked_at: str
+
+
+class Clarification(_Clarification, total=False):
+    field: str
+    question: str
+    reason: str
+    choices: list[Choice]
     answer: Any
 
 
-class _Ingested(TypedDict):
+class EntityId(TypedDict, total=False):
+    """`courseId` in the collection courses, `id` in any other."""
+
+    courseId: str
+    id: str
+
+
+class EntityLabel(TypedDict, total=False):
+    """`name` in the collection courses, `label` in any other."""
+
+    name: Optional[str]
+    label: Optional[str]
+
+
+class Ingested(EntityId):
     ok: bool
     snapshotId: str
     idempotent: bool
@@ -163,11 +264,17 @@ class _Ingested(TypedDict):
     latestSnapshotId: str
 
 
-class Ingested(_Ingested, total=False):
-    """`courseId` in the collection courses, `id` in any other."""
+class IngestedItem(EntityId):
+    index: int
+    ok: bool
+    snapshotId: str
+    idempotent: bool
 
-    courseId: str
-    id: str
+
+class RefusedItem(TypedDict):
+    index: int
+    error: str
+    details: dict[str, Any]
 
 
 class _IngestedBatch(TypedDict):
@@ -175,94 +282,55 @@ class _IngestedBatch(TypedDict):
     processed: int
     succeeded: int
     failed: int
-    results: list[dict[str, Any]]
+    results: list[IngestedItem]
 
 
 class IngestedBatch(_IngestedBatch, total=False):
-    errors: list[dict[str, Any]]
+    errors: list[RefusedItem]
 
 
-class Entity(TypedDict, total=False):
-    courseId: str
-    id: str
-    name: Optional[str]
-    label: Optional[str]
+class Entity(EntityId, EntityLabel):
     currentSnapshotId: str
     snapshots: int
     created_at: str
     updated_at: str
+
+
+class EntityWhole(Entity):
     hash: Optional[str]
     payload: Any
 
 
-class SnapshotView(TypedDict, total=False):
-    courseId: str
-    id: str
+class Snapshot(EntityId, EntityLabel):
     snapshotId: str
-    name: Optional[str]
-    label: Optional[str]
     hash: Optional[str]
     current: bool
     created_at: str
     seen_at: str
     seen: int
-    aliases: dict[str, str]
+
+
+class Observation(TypedDict):
+    at: str
+    by: Optional[str]
+    key_match: Optional[str]
+
+
+class SnapshotWhole(Snapshot):
+    aliases: dict[str, Any]
+    observations: list[Observation]
     payload: Any
-    observations: list[dict[str, Any]]
 
 
-Row = Dict[str, Any]
+# `class` is a word of Python, so it cannot be written as a member of a class.
+_OpClass = TypedDict("_OpClass", {"class": OpClass})
 
 
-class _Policy(TypedDict):
-    policy_id: int
-    policy_key: str
-    source: str
-    content_type: str
-    conflict_action: str
-    update_fields: Optional[list[str]]
-    secondary_match: str
-    enabled: bool
-
-
-class Policy(_Policy, total=False):
-    schemas: list[str]
-
-
-class Import(TypedDict, total=False):
-    import_id: str
-    status: str
-    step: str
-    schema: str
-    mbox_path: str
-    total_messages: int
-    normalized_ok: int
-    normalize_errors: int
-    inserted: int
-    updated: int
-    skipped: int
-    insert_errors: int
-    tier1_candidates: int
-    tier1_batches: list[dict[str, Any]]
-    tier1_enqueued_items: int
-    errors: list[dict[str, Any]]
-    error: Optional[str]
-
-
-class Batch(TypedDict, total=False):
-    batch_id: str
-    status: str
-    schema: str
-    request_count: int
-    counts: dict[str, int]
-    items: list[dict[str, Any]]
-
-
-class _Op(TypedDict):
+class Op(_OpClass):
     op_key: str
     job_id: str
     kind: str
-    state: str
+    state: OpState
     epoch: int
     tries: int
     started_at: str
@@ -271,32 +339,37 @@ class _Op(TypedDict):
     error: Any
 
 
-class Op(_Op, total=False):
-    job_state: str
+class EndedOp(Op):
+    job_state: JobState
 
 
-class Begun(TypedDict, total=False):
-    """`action` is execute, replay, in_progress, in_doubt, failed or waiting."""
-
-    action: str
+class _Begun(TypedDict):
+    action: Literal["execute", "replay", "in_progress", "in_doubt", "failed", "waiting"]
     op_key: str
     job_id: str
     kind: str
     tries: int
+
+
+class Begun(_Begun, total=False):
     token: str
     result: Any
     error: Any
     asks: Any
 
 
-class _Job(TypedDict):
+class Job(TypedDict):
     job_id: str
     kind: str
-    state: str
+    state: JobState
+    place: str
     owner: Optional[str]
     lease_until: Optional[str]
     epoch: int
     attempts: int
+    failures: int
+    max_attempts: int
+    available_at: Optional[str]
     work_id: str
     artifact_id: str
     canonical_url: str
@@ -307,23 +380,62 @@ class _Job(TypedDict):
     updated_at: str
 
 
-class Job(_Job, total=False):
-    failures: int
-    max_attempts: int
-    available_at: Optional[str]
+class JobWhole(Job):
     ops: list[Op]
 
 
-class PlannedJob(Job, total=False):
+class PlannedJob(Job):
     planned: bool
+
+
+class PlannedShort(TypedDict):
+    job_id: str
+    planned: bool
+    state: JobState
+
+
+class SettledJob(TypedDict, total=False):
+    """`ok` and how the job is now, or `error`, which is what stands under that name in a refusal."""
+
+    ok: bool
+    job_id: str
+    state: JobState
+    epoch: int
+    error: dict[str, Any]
+
+
+class JobCount(TypedDict):
+    kind: str
+    state: JobState
+    count: int
+    held: int
+
+
+class JobCounts(TypedDict):
+    total: int
+    held: int
+    states: dict[str, int]
+    items: list[JobCount]
 
 
 class Reconciled(TypedDict):
     leases_expired: int
     ops_in_doubt: int
     parts_deleted: int
+    orphans: int
     healed: int
     dry_run: bool
+
+
+class Intent(TypedDict):
+    intent_id: str
+    receipt_id: str
+    source: str
+    idempotency_key: str
+    received_at: str
+    packet: Any
+    receipt: Receipt
+    artifacts: list[Op]
 
 
 @dataclass(frozen=True)

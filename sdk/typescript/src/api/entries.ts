@@ -1,25 +1,32 @@
 // Entries: normalise a text, a mail or a page, insert it once per key, read it again, and have it enriched.
 
 import { uuidV7 } from "../uuid.js";
+import type {
+  ChangedPolicy,
+  Column,
+  EmailMessage,
+  EnrichBatch,
+  Enriched,
+  EnrichItem,
+  Entry,
+  EntryChange,
+  EntryRow,
+  EntrySchema,
+  ImportStatus,
+  NormalizedEntry,
+  Policy,
+  PolicyChange,
+  QueuedBatch,
+  Settings,
+  TelegramMessage,
+  WebPage,
+  WrittenRow,
+} from "./entry-types.js";
 import { listing, segment, type Listing, type Transport } from "./transport.js";
-
-/** An entry: flat fields, ready for `insert`. */
-export type Entry = Readonly<Record<string, unknown>>;
-
-/** A row that was written, and what was done. */
-export interface EntryRow {
-  readonly action?: "inserted" | "updated" | "skipped";
-  readonly entry_id?: number;
-  readonly id?: string;
-  readonly _batch_index?: number;
-  readonly _batch_ok?: boolean;
-  readonly error?: { readonly code: string; readonly message: string };
-  readonly [name: string]: unknown;
-}
 
 export interface WriteOptions {
   /** Columns to answer. */
-  readonly returning?: readonly string[];
+  readonly returning?: readonly Column[];
   /** Many at once: false keeps nothing of the batch if one item is bad (default true). */
   readonly continue_on_error?: boolean;
 }
@@ -28,38 +35,11 @@ export interface ReadQuery {
   readonly q?: string;
   readonly days?: number;
   readonly limit?: number;
-  readonly returning?: readonly string[];
+  readonly returning?: readonly Column[];
 }
 
-export interface Policy {
-  readonly policy_key: string;
-  readonly conflict_action: "skip" | "update";
-  readonly update_fields: readonly string[] | null;
-  readonly enabled: boolean;
-  readonly [name: string]: unknown;
-}
-
-export interface ImportStatus {
-  readonly import_id: string;
-  readonly status?: "running" | "completed" | "failed";
-  readonly total_messages: number;
-  readonly normalized_ok: number;
-  readonly normalize_errors: number;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly skipped: number;
-  readonly insert_errors: number;
-  readonly errors: ReadonlyArray<{ readonly phase: string; readonly index: number; readonly message: string }>;
-  readonly [name: string]: unknown;
-}
-
-export interface EnrichBatch {
-  readonly batch_id: string;
-  readonly status: string;
-  readonly schema: string;
-  readonly request_count: number;
-  readonly [name: string]: unknown;
-}
+/** An entry of your own, or one as `normalize…` made it. */
+export type Insertable = Entry | NormalizedEntry;
 
 export class Entries {
   readonly #transport: Transport;
@@ -68,28 +48,28 @@ export class Entries {
     this.#transport = transport;
   }
 
-  normalizeTelegram(message: Readonly<Record<string, unknown>>): Promise<Entry> {
+  normalizeTelegram(message: TelegramMessage): Promise<NormalizedEntry> {
     return this.#post("/normalize/telegram", message);
   }
 
-  normalizeEmail(mail: Readonly<Record<string, unknown>>): Promise<Entry> {
+  normalizeEmail(mail: EmailMessage): Promise<NormalizedEntry> {
     return this.#post("/normalize/email", mail);
   }
 
-  normalizeWebpage(page: Readonly<Record<string, unknown>>): Promise<Entry> {
+  normalizeWebpage(page: WebPage): Promise<NormalizedEntry> {
     return this.#post("/normalize/webpage", page);
   }
 
   /** Inserts one entry or many. Repeated after silence only where every entry carries a key. */
-  insert(entries: Entry | readonly Entry[], options: WriteOptions = {}): Promise<EntryRow[]> {
+  insert(entries: Insertable | readonly Insertable[], options: WriteOptions = {}): Promise<WrittenRow[]> {
     const isMany = Array.isArray(entries);
-    const list = (isMany ? entries : [entries]) as readonly Entry[];
-    const isKeyed = list.every((entry) => typeof entry["idempotency_key_primary"] === "string");
+    const list = (isMany ? entries : [entries]) as readonly Insertable[];
+    const isKeyed = list.every((entry) => typeof entry.idempotency_key_primary === "string");
     return this.#post("/db/insert", isMany ? { items: entries, ...options } : { ...entries, ...options }, isKeyed);
   }
 
   /** Changes entries by `id` or `entry_id`; metadata is merged. */
-  update(changes: Entry | readonly Entry[], options: WriteOptions = {}): Promise<EntryRow[]> {
+  update(changes: EntryChange | readonly EntryChange[], options: WriteOptions = {}): Promise<WrittenRow[]> {
     return this.#post("/db/update", Array.isArray(changes) ? { items: changes, ...options } : { ...changes, ...options });
   }
 
@@ -127,23 +107,15 @@ export class Entries {
     return this.#mode({ method: "POST", path: "/db/test-mode/toggle", repeatable: false });
   }
 
-  async policies(schema?: "pkm" | "pkm_test"): Promise<Policy[]> {
+  async policies(schema?: EntrySchema): Promise<Policy[]> {
     const page = await this.#transport.json<{ items: Policy[] }>({ method: "GET", path: "/v1/policies", query: { schema }, repeatable: true });
     return page.items;
   }
 
-  setPolicy(
-    policyKey: string,
-    change: {
-      readonly source?: string;
-      readonly content_type?: string;
-      readonly conflict_action?: "skip" | "update";
-      readonly update_fields?: readonly string[] | null;
-      readonly secondary_match?: string;
-      readonly enabled?: boolean;
-    },
-  ): Promise<Policy> {
-    return this.#transport.json({ method: "PUT", path: `/v1/policies/${segment(policyKey)}`, body: change, repeatable: true });
+  /** Changes a policy. */
+  setPolicy(policyKey: string, change: PolicyChange, schema?: EntrySchema): Promise<ChangedPolicy> {
+    const path = `/v1/policies/${segment(policyKey)}`;
+    return this.#transport.json({ method: "PUT", path, query: { schema }, body: change, repeatable: true });
   }
 
   /** Imports a mailbox. The same file again joins the import that runs, so it may be repeated. */
@@ -152,7 +124,7 @@ export class Entries {
     readonly batch_size?: number;
     readonly insert_chunk_size?: number;
     readonly completion_window?: string;
-    readonly thread_policy?: string;
+    readonly thread_policy?: "email_correspondence_thread_v1" | "email_thread_refs_v1";
     readonly async?: boolean;
   }): Promise<ImportStatus> {
     return this.#post("/import/email/mbox", asked);
@@ -169,19 +141,20 @@ export class Entries {
     readonly content_type?: string;
     readonly clean_text: string;
     readonly force?: boolean;
-  }): Promise<Readonly<Record<string, unknown>>> {
+  }): Promise<Enriched> {
     return this.#post("/enrich/t1", text);
   }
 
   /** Enriches many texts later. It carries a key, a new one unless you give yours. */
   enrichT1Batch(
     batch: {
-      readonly items: readonly Readonly<Record<string, unknown>>[];
+      readonly items: readonly EnrichItem[];
       readonly completion_window?: string;
+      readonly force?: boolean;
       readonly metadata?: Readonly<Record<string, unknown>>;
     },
     key: string = uuidV7(),
-  ): Promise<EnrichBatch> {
+  ): Promise<QueuedBatch> {
     const headers = { "idempotency-key": key };
     return this.#transport.json({ method: "POST", path: "/enrich/t1/batch", body: batch, headers, repeatable: true });
   }
@@ -191,8 +164,13 @@ export class Entries {
     return this.#transport.json({ method: "GET", path: `/status/t1/batch/${segment(batchId)}`, query, repeatable: true });
   }
 
-  enrichBatches(query: { readonly schema?: string; readonly include_terminal?: boolean; readonly limit?: number } = {}): Listing<EnrichBatch> {
+  enrichBatches(query: { readonly schema?: EntrySchema; readonly include_terminal?: boolean; readonly limit?: number } = {}): Listing<EnrichBatch> {
     return listing(this.#transport, "/status/t1/batch", query);
+  }
+
+  /** What a client may know of how the server is set up. */
+  config(): Promise<Settings> {
+    return this.#transport.json({ method: "GET", path: "/config", repeatable: true });
   }
 
   async #mode(call: Parameters<Transport["json"]>[0]): Promise<boolean> {

@@ -1,5 +1,6 @@
 // Intents and their receipts: say what you want once, and see what became of it.
 
+import type { Op } from "./jobs.js";
 import { listing, segment, type Listing, type Transport } from "./transport.js";
 
 export type ReceiptStatus = "accepted" | "planned" | "executed" | "failed" | "needs_clarification" | "rejected";
@@ -18,17 +19,25 @@ export interface Intent {
   readonly [name: string]: unknown;
 }
 
+/** One step of a plan. */
+export interface ReceiptAction {
+  readonly step: number;
+  readonly action: string;
+  readonly path: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
 export interface Receipt {
   readonly receipt_id: string;
-  readonly intent_id: string;
-  readonly trace_id: string;
+  readonly intent_id: string | null;
+  readonly trace_id: string | null;
   readonly status: ReceiptStatus;
   readonly idempotency_key: string;
   readonly correlation_id: string | null;
-  readonly plan: { readonly actions: readonly unknown[] } | null;
-  readonly clarification: unknown;
-  readonly details: unknown;
-  readonly error?: { readonly code: string; readonly message: string; readonly details?: Readonly<Record<string, unknown>> };
+  readonly plan: { readonly actions: readonly ReceiptAction[] };
+  readonly clarification: Readonly<Record<string, unknown>> | null;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly error?: { readonly code: string; readonly message: string; readonly details: { readonly status_code: number | null } };
 }
 
 /** An intent as it was received, and its receipt. */
@@ -38,8 +47,9 @@ export interface ReceivedIntent {
   readonly source: string;
   readonly idempotency_key: string;
   readonly received_at: string;
-  readonly packet: Intent;
+  readonly packet: unknown;
   readonly receipt: Receipt;
+  readonly artifacts: readonly Op[];
 }
 
 /** A receipt, and whether the intent had been sent before. */
@@ -48,11 +58,14 @@ export type Submitted = Receipt & { readonly replayed: boolean };
 export interface Clarification {
   readonly id: string;
   readonly receipt_id: string;
-  readonly status: "open" | "answered";
+  /** `open` or `answered`. */
+  readonly status: string;
   readonly asked_at: string;
+  readonly field?: string;
   readonly question?: string;
-  readonly choices?: readonly unknown[];
-  readonly [name: string]: unknown;
+  readonly reason?: string;
+  readonly choices?: ReadonlyArray<{ readonly id: string; readonly label: string; readonly value: unknown }>;
+  readonly answer?: unknown;
 }
 
 export class Intents {

@@ -23,6 +23,8 @@ export interface Job {
   readonly job_id: string;
   readonly kind: string;
   readonly state: JobState;
+  /** Where its files are, beneath the server's folder. */
+  readonly place: string;
   readonly owner: string | null;
   readonly lease_until: string | null;
   readonly epoch: number;
@@ -44,7 +46,7 @@ export interface Op {
   readonly op_key: string;
   readonly job_id: string;
   readonly kind: string;
-  readonly state: "running" | "done" | "failed" | "in_doubt" | "waiting" | string;
+  readonly state: "running" | "done" | "retryable" | "failed" | "in_doubt" | "waiting";
   readonly class: OpClass;
   readonly epoch: number;
   readonly tries: number;
@@ -55,7 +57,7 @@ export interface Op {
 }
 
 export interface JobWhole extends Job {
-  readonly ops: Op[];
+  readonly ops: readonly Op[];
 }
 
 export interface JobPlan {
@@ -65,6 +67,44 @@ export interface JobPlan {
   readonly canonical_url: string;
   readonly payload?: unknown;
   readonly max_attempts?: number;
+}
+
+/** Why something failed: a text, or JSON that is kept as it is. */
+export type Why = string | Readonly<Record<string, unknown>> | readonly unknown[];
+
+/** A job of a batch, as far as planning tells. */
+export interface PlannedShort {
+  readonly job_id: string;
+  readonly planned: boolean;
+  readonly state: JobState;
+}
+
+/** One end of `settle`: `to_state` moves the job, `error` ends its attempt. */
+export interface JobEnd extends Fence {
+  readonly job_id: string;
+  readonly to_state?: JobState;
+  readonly allowed_from?: readonly JobState[];
+  readonly result?: unknown;
+  readonly error?: Why;
+  readonly retryable?: boolean;
+  readonly retry_after_s?: number;
+}
+
+/** `ok` and how the job is now, or `error`, which is what stands under that name in a refusal. */
+export interface SettledJob {
+  readonly ok?: boolean;
+  readonly job_id?: string;
+  readonly state?: JobState;
+  readonly epoch?: number;
+  readonly error?: Readonly<Record<string, unknown>>;
+}
+
+/** How many jobs there are. */
+export interface JobCounts {
+  readonly total: number;
+  readonly held: number;
+  readonly states: Readonly<Record<string, number>>;
+  readonly items: ReadonlyArray<{ readonly kind: string; readonly state: JobState; readonly count: number; readonly held: number }>;
 }
 
 /** Who holds the job, and since which lease. Both may be left out where nobody holds it. */
@@ -83,6 +123,11 @@ export class Jobs {
   /** Plans a job, or answers the one that is there. */
   plan(plan: JobPlan): Promise<Job & { readonly planned: boolean }> {
     return this.#post("", plan, true);
+  }
+
+  /** Plans many; one that has not the form of a job refuses them all. */
+  async planBatch(jobs: readonly JobPlan[]): Promise<PlannedShort[]> {
+    return (await this.#post<{ items: PlannedShort[] }>("/batch", { jobs }, true)).items;
   }
 
   /** Leases jobs that are due. Not repeated after silence: the lost answer may hold jobs until its lease ends. */
@@ -116,9 +161,19 @@ export class Jobs {
   /** Ends an attempt that failed. Not repeated after silence, since it counts. */
   fail(
     jobId: string,
-    why: Fence & { readonly error?: unknown; readonly retryable?: boolean; readonly retry_after_s?: number },
+    why: Fence & { readonly error?: Why; readonly retryable?: boolean; readonly retry_after_s?: number },
   ): Promise<Job> {
     return this.#post(`/${segment(jobId)}/fail`, why, false);
+  }
+
+  /** Advances and fails many; two of one job happen in order. Not repeated after silence. */
+  async settle(items: readonly JobEnd[]): Promise<SettledJob[]> {
+    return (await this.#post<{ items: SettledJob[] }>("/settle", { items }, false)).items;
+  }
+
+  /** How many jobs there are, by kind and state. */
+  stats(): Promise<JobCounts> {
+    return this.#transport.json({ method: "GET", path: "/v1/jobs/stats", repeatable: true });
   }
 
   list(
@@ -194,14 +249,14 @@ export class Ops {
   }
 
   /** Records that it failed, for now or for good. */
-  fail(opKey: string, end: Fence & { readonly token: string; readonly error: unknown; readonly retryable?: boolean }): Promise<EndedOp> {
+  fail(opKey: string, end: Fence & { readonly token: string; readonly error: Why; readonly retryable?: boolean }): Promise<EndedOp> {
     return this.#post(`${segment(opKey)}/fail`, end);
   }
 
   /** Ends doubt. An owner may always; a writer as the holder of the job. */
   resolve(
     opKey: string,
-    resolution: Fence & ({ readonly result: unknown } | { readonly retry: true } | { readonly error: unknown }),
+    resolution: Fence & ({ readonly result: unknown } | { readonly retry: true } | { readonly error: Why }),
   ): Promise<EndedOp> {
     return this.#post(`${segment(opKey)}/resolve`, resolution);
   }

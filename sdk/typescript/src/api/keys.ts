@@ -22,8 +22,14 @@ export interface ClaimRequest extends Body {
   readonly lease_seconds?: number;
 }
 
+/** A body as it was given. It is omitted where it could not be kept, and withheld where the reader may not see it. */
+export interface StoredBody extends Body {
+  readonly body_omitted?: boolean;
+  readonly body_withheld?: boolean;
+}
+
 /** A recorded answer. */
-export interface StoredResponse extends Body {
+export interface StoredResponse extends StoredBody {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -58,13 +64,20 @@ export interface Completion extends Body {
   readonly token: string;
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * False for an answer that cannot be kept, because it is too large or is a stream: that it was given is recorded, and
+   * the next claim gets in_doubt with the reason response_not_stored.
+   */
+  readonly stored?: boolean;
 }
+
+export type KeyState = "held" | "in_doubt" | "settled" | "erased";
 
 export interface KeyRow {
   readonly id: string;
   readonly key: string;
   readonly route_pattern: string;
-  readonly state: string;
+  readonly state: KeyState;
   readonly method: string;
   readonly path: string;
   readonly content_hash: string;
@@ -77,7 +90,7 @@ export interface KeyRow {
 }
 
 export interface KeyWhole extends KeyRow {
-  readonly request: { readonly method: string; readonly path: string; readonly content_type: string; readonly content_hash: string } & Body;
+  readonly request: { readonly method: string; readonly path: string; readonly content_type: string; readonly content_hash: string } & StoredBody;
   readonly response?: StoredResponse;
 }
 
@@ -104,12 +117,12 @@ export class Keys {
     return { ...claim, raw: isJson ? (sliceOf(reply.text, ["response", "body"]) ?? null) : null };
   }
 
-  /** Records the outcome. Sent again with the same outcome it answers the same. */
+  /** Records the outcome. Sent again with the same outcome and the newest token it answers the same. */
   complete(id: string, completion: Completion): Promise<Ended> {
     return this.#post(`${segment(id)}/complete`, completion);
   }
 
-  /** Extends the lease. */
+  /** Extends the lease. The answer has a new token: carry that one from now on. */
   renew(id: string, token: string): Promise<{ readonly id: string; readonly token: string; readonly lease_expires_at: string }> {
     return this.#post(`${segment(id)}/renew`, { token });
   }
@@ -119,7 +132,7 @@ export class Keys {
     return this.#post(`${segment(id)}/release`, { token });
   }
 
-  list(query: { readonly route?: string; readonly state?: string; readonly limit?: number } = {}): Listing<KeyRow> {
+  list(query: { readonly route?: string; readonly state?: KeyState; readonly limit?: number } = {}): Listing<KeyRow> {
     return listing(this.#transport, "/v1/keys", query);
   }
 
@@ -133,7 +146,7 @@ export class Keys {
   }
 
   /** Ends doubt: what happened, or `release: true`; an owner may. */
-  settle(id: string, outcome: Omit<Completion, "token"> | { readonly release: true }): Promise<Ended> {
+  settle(id: string, outcome: Omit<Completion, "token" | "stored"> | { readonly release: true }): Promise<Ended> {
     return this.#post(`${segment(id)}/settle`, outcome);
   }
 

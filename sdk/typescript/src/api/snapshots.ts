@@ -29,11 +29,47 @@ export interface IngestedBatch {
     readonly ok: boolean;
     readonly idempotent: boolean;
   }>;
-  readonly errors?: ReadonlyArray<{ readonly index: number; readonly courseId?: string; readonly error: string; readonly details?: unknown }>;
+  readonly errors?: ReadonlyArray<{ readonly index: number; readonly error: string; readonly details: Readonly<Record<string, unknown>> }>;
 }
 
-export type Entity = Readonly<Record<string, unknown>>;
-export type Snapshot = Readonly<Record<string, unknown>>;
+/** An entity by its names: `courseId` and `name` in the collection `courses`, `id` and `label` in any other. */
+export interface Named {
+  readonly courseId?: string;
+  readonly id?: string;
+  readonly name?: string | null;
+  readonly label?: string | null;
+}
+
+export interface Entity extends Named {
+  readonly currentSnapshotId: string;
+  /** How many there are. */
+  readonly snapshots: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** An entity with its current payload. */
+export interface EntityWhole extends Entity {
+  readonly hash: string | null;
+  readonly payload: unknown;
+}
+
+export interface Snapshot extends Named {
+  readonly snapshotId: string;
+  readonly hash: string | null;
+  readonly current: boolean;
+  readonly created_at: string;
+  readonly seen_at: string;
+  /** How often it was sent. */
+  readonly seen: number;
+}
+
+/** A snapshot with its payload, and who sent it when. */
+export interface SnapshotWhole extends Snapshot {
+  readonly aliases: Readonly<Record<string, unknown>>;
+  readonly observations: ReadonlyArray<{ readonly at: string; readonly by: string | null; readonly key_match: string | null }>;
+  readonly payload: unknown;
+}
 
 /** JSON that is sent as it stands: numbers keep their digits. */
 export interface RawJson {
@@ -61,7 +97,7 @@ export class Snapshots {
   }
 
   /** The entity as it is now. */
-  get(id: string, collection = "courses"): Promise<Entity> {
+  get(id: string, collection = "courses"): Promise<EntityWhole> {
     return this.#transport.json({ method: "GET", path: `/v1/${segment(collection)}/${segment(id)}`, repeatable: true });
   }
 
@@ -73,7 +109,7 @@ export class Snapshots {
     );
   }
 
-  snapshot(id: string, snapshotId: string, collection = "courses"): Promise<Snapshot> {
+  snapshot(id: string, snapshotId: string, collection = "courses"): Promise<SnapshotWhole> {
     const path = `/v1/${segment(collection)}/${segment(id)}/snapshots/${segment(snapshotId)}`;
     return this.#transport.json({ method: "GET", path, repeatable: true });
   }

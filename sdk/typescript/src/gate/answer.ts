@@ -95,7 +95,7 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
 const DOUBTS: Readonly<Record<string, string>> = {
   runner_died: "the request was started and its runner died; an operator must settle or release the key",
   outcome_unknown: "the request was started and its outcome is unknown; an operator must settle or release the key",
-  response_not_stored: "the request was carried out; its answer was too large to keep and went to its first caller only",
+  response_not_stored: "the request was carried out; its answer could not be kept and went to its first caller only",
 };
 
 /** It may have happened, or its answer is gone. */
@@ -119,11 +119,10 @@ export const NOT_CLAIMED: Problem = {
   retryAfterSeconds: 1,
 };
 
-/** A recorded answer, marked as a replay. An answer that was too large to keep is told as doubt, not as a replay. */
+/** A recorded answer, marked as a replay. */
 export function replay(response: StoredResponse, raw: string | null): Answer {
   const body = bytesOf(response, raw);
   const headers = Object.entries(response.headers).map(([name, value]): [string, string] => [name, value]);
-  if (isPlaceholder(response, body)) return { status: response.status, headers, body };
   headers.push(["x-idempotency-replay", "true"], ["idempotency-replayed", "true"]);
   return { status: response.status, headers, body };
 }
@@ -132,15 +131,4 @@ function bytesOf(response: StoredResponse, raw: string | null): Uint8Array {
   if (response.body_base64 !== undefined) return fromBase64(response.body_base64);
   if (typeof response.body === "string") return encoder.encode(response.body);
   return encoder.encode(raw ?? "");
-}
-
-/** What is recorded in place of an answer that is too large to keep. */
-export function placeholder(key: string, request: Incoming): Answer {
-  return refuse(inDoubt(key, "response_not_stored"), { ...request, header: () => undefined });
-}
-
-function isPlaceholder(response: StoredResponse, body: Uint8Array): boolean {
-  if (response.status !== 409 || body.length > 4096) return false;
-  const text = new TextDecoder().decode(body);
-  return text.startsWith('{"error":{"code":"IDEMPOTENCY_IN_DOUBT"') && text.includes('"reason":"response_not_stored"');
 }

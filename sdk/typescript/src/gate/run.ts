@@ -2,7 +2,7 @@
 
 import type { Claim, ClaimRequest } from "../api/keys.js";
 import { HapaxError } from "../errors.js";
-import { NOT_RECORDED, placeholder, refuse, replay, type Answer } from "./answer.js";
+import { NOT_RECORDED, refuse, replay, type Answer } from "./answer.js";
 import { bodyOf } from "./bytes.js";
 import type { Incoming, Setup } from "./options.js";
 
@@ -28,6 +28,8 @@ const STORED = [
   "retry-after",
 ];
 const HEADERS_MAX = 60;
+/** How long the end waits for a renewal under way. One that takes longer has most likely lost its answer. */
+const RENEWAL_MS_MAX = 5_000;
 /** Never sent to be stored: credentials, framing and the time of the first answer. */
 const NEVER =
   /^(set-cookie|authorization|authentication-info|.*-authenticate|proxy-.*|date|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-length)$/;
@@ -40,6 +42,9 @@ export class Run {
   readonly #key: string;
   readonly #startedAt: number;
   readonly #timer: ReturnType<typeof setInterval>;
+  /** That of the last renewal: only with it is a complete that is sent twice known to be the same. */
+  #token: string;
+  #renewal: Promise<void> | null = null;
   #isOver = false;
 
   constructor(setup: Setup, request: Incoming, claimed: ClaimRequest, grant: Granted, key: string) {
@@ -49,7 +54,8 @@ export class Run {
     this.#grant = grant;
     this.#key = key;
     this.#startedAt = setup.client.clock.now();
-    this.#timer = setInterval(() => void this.#renew(), (setup.leaseSeconds * 1000) / 3);
+    this.#token = grant.token;
+    this.#timer = setInterval(() => this.#beat(), (setup.leaseSeconds * 1000) / 3);
     // A lease alone keeps no process alive.
     (this.#timer as { unref?: () => void }).unref?.();
   }
@@ -66,12 +72,13 @@ export class Run {
   /** Records the answer. Nothing: send it. An answer: send that one instead. Never throws. */
   async settle(outcome: Outcome): Promise<Answer | null> {
     if (!this.#end()) return null;
+    await this.#renewed();
     if (!isFinal(outcome.status)) {
       await this.#release();
       return null;
     }
     try {
-      await this.#complete(outcome, this.#grant.token);
+      await this.#complete(outcome, this.#grant.id, this.#token);
       return null;
     } catch (error) {
       if (error instanceof HapaxError && error.code === "lease_lost") return await this.#afterLoss(outcome, error);
@@ -83,6 +90,7 @@ export class Run {
   /** The handler ended without an answer: the key is given back, or left to be in doubt. Never throws. */
   async abandon(): Promise<void> {
     if (!this.#end() || this.#setup.onLost === "hold") return;
+    await this.#renewed();
     await this.#release();
   }
 
@@ -93,22 +101,38 @@ export class Run {
     return true;
   }
 
-  async #complete(outcome: Outcome, token: string): Promise<void> {
-    const { client, maxResponseBytes } = this.#setup;
-    if (outcome.body !== null && outcome.body.length <= maxResponseBytes) {
+  /** Waits for a renewal under way: it brings the token that the end carries. */
+  async #renewed(): Promise<void> {
+    if (this.#renewal === null) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, RENEWAL_MS_MAX);
+    });
+    await Promise.race([this.#renewal, limit]);
+    clearTimeout(timer);
+  }
+
+  async #complete(outcome: Outcome, id: string, token: string): Promise<void> {
+    const { client } = this.#setup;
+    if (this.#isKept(outcome)) {
       try {
-        await client.keys.complete(this.#grant.id, { token, ...completion(outcome, outcome.body) });
+        await client.keys.complete(id, { token, ...completion(outcome, outcome.body) });
         return;
       } catch (error) {
         if (!(error instanceof HapaxError) || error.status !== 413) throw error;
       }
     }
-    // The API keeps no answer without its body. This one is recorded in its place, and says what happened.
-    const instead = placeholder(this.#key, this.#request);
-    await client.keys.complete(this.#grant.id, { token, ...completion(instead, instead.body) });
+    await client.keys.complete(id, { token, status: outcome.status, stored: false });
   }
 
-  /** Somebody else got the key meanwhile. Everyone gets the recorded answer, this caller included. */
+  #isKept(outcome: Outcome): outcome is Outcome & { readonly body: Uint8Array } {
+    return outcome.body !== null && outcome.body.length <= this.#setup.maxResponseBytes;
+  }
+
+  /**
+   * Everyone gets the recorded answer, this caller included. It is somebody else's, or our own: where the answers to a
+   * renewal and to the complete got lost, the server cannot know the complete again.
+   */
   async #afterLoss(outcome: Outcome, error: HapaxError): Promise<Answer | null> {
     this.#setup.onError(error, `recording the answer under key ${this.#key}: the lease was lost while the handler ran`);
     try {
@@ -116,9 +140,10 @@ export class Run {
       if (claim.action === "replay") return replay(claim.response, claim.raw);
       if (claim.action === "process") {
         // Nobody recorded anything, and nobody runs: this answer is the one.
-        await this.#complete(outcome, claim.token);
+        await this.#complete(outcome, claim.id, claim.token);
         return null;
       }
+      if (claim.action === "in_doubt" && claim.reason === "response_not_stored" && !this.#isKept(outcome)) return null;
     } catch (second) {
       this.#setup.onError(second, `asking what was recorded under key ${this.#key}`);
     }
@@ -127,10 +152,17 @@ export class Run {
 
   async #release(): Promise<void> {
     try {
-      await this.#setup.client.keys.release(this.#grant.id, this.#grant.token);
+      await this.#setup.client.keys.release(this.#grant.id, this.#token);
     } catch (error) {
       this.#setup.onError(error, `giving back key ${this.#key}; it is free when its lease runs out`);
     }
+  }
+
+  #beat(): void {
+    // One at a time: each brings the token of the next.
+    this.#renewal ??= this.#renew().finally(() => {
+      this.#renewal = null;
+    });
   }
 
   async #renew(): Promise<void> {
@@ -140,7 +172,7 @@ export class Run {
       return;
     }
     try {
-      await this.#setup.client.keys.renew(this.#grant.id, this.#grant.token);
+      this.#token = (await this.#setup.client.keys.renew(this.#grant.id, this.#token)).token;
     } catch (error) {
       if (this.#isOver) return;
       if (error instanceof HapaxError && error.code === "lease_lost") clearInterval(this.#timer);

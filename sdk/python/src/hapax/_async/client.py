@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Optional, cast
+from typing import Optional, cast
 
 import httpx
 
 from ..retry import Retry
-from ..shapes import Health, Stats
+from ..shapes import Health, Stats, Version
 from ..transport import TIMEOUT_S, Call, settings
 from .entries import AsyncEntries
 from .intents import AsyncIntents
@@ -57,9 +57,9 @@ class AsyncHapax:
         """Whether the server lives, and what it keeps its data in."""
         return cast(Health, await self.transport.json(Call("GET", "/health")))
 
-    async def version(self) -> dict[str, Any]:
+    async def version(self) -> Version:
         """Which build the server is."""
-        return cast("dict[str, Any]", await self.transport.json(Call("GET", "/version")))
+        return cast(Version, await self.transport.json(Call("GET", "/version")))
 
     async def aclose(self) -> None:
         """Closes the connections."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, List, Optional, cast
 
+from ..entry_shapes import (
+    Batch,
+    ChangedPolicy,
+    Enriched,
+    EntryRow,
+    Import,
+    NormalizedEntry,
+    Policy,
+    QueuedBatch,
+    Settings,
+    WrittenRow,
+)
 from ..keys import uuid7
-from ..shapes import Batch, Import, Policy, Row
 from ..transport import Call, given, path
 from .transport import AsyncTransport
 
@@ -26,23 +37,23 @@ class AsyncEntries:
     async def _post(self, where: str, body: Any, *, repeatable: bool = True) -> Any:
         return await self._transport.json(Call("POST", where, body, repeatable=repeatable))
 
-    async def normalize_telegram(self, message: Mapping[str, Any]) -> Row:
+    async def normalize_telegram(self, message: Mapping[str, Any]) -> NormalizedEntry:
         """A Telegram message as a flat entry with its keys, ready for `insert`."""
-        return cast(Row, await self._post("/normalize/telegram", dict(message)))
+        return cast(NormalizedEntry, await self._post("/normalize/telegram", dict(message)))
 
-    async def normalize_email(self, mail: Mapping[str, Any]) -> Row:
+    async def normalize_email(self, mail: Mapping[str, Any]) -> NormalizedEntry:
         """A mail as a flat entry with its keys."""
-        return cast(Row, await self._post("/normalize/email", dict(mail)))
+        return cast(NormalizedEntry, await self._post("/normalize/email", dict(mail)))
 
-    async def normalize_webpage(self, page: Mapping[str, Any]) -> Row:
+    async def normalize_webpage(self, page: Mapping[str, Any]) -> NormalizedEntry:
         """A web page's text as a flat entry with its keys."""
-        return cast(Row, await self._post("/normalize/webpage", dict(page)))
+        return cast(NormalizedEntry, await self._post("/normalize/webpage", dict(page)))
 
-    async def insert(self, entry: Mapping[str, Any], *, returning: Optional[Sequence[str]] = None) -> Row:
+    async def insert(self, entry: Mapping[str, Any], *, returning: Optional[Sequence[str]] = None) -> WrittenRow:
         """Inserts an entry, or does what the policy of its keys says; `action` tells which."""
         body = {**entry, **given(returning=list(returning) if returning else None)}
         rows = await self._post("/db/insert", body, repeatable=_carries_its_key(entry))
-        return cast(Row, rows[0])
+        return cast(WrittenRow, rows[0])
 
     async def insert_batch(
         self,
@@ -50,7 +61,7 @@ class AsyncEntries:
         *,
         continue_on_error: bool = True,
         returning: Optional[Sequence[str]] = None,
-    ) -> List[Row]:
+    ) -> List[WrittenRow]:
         """Inserts many. Each row says `_batch_ok`; with continue_on_error=False one fault leaves nothing."""
         body = given(
             items=[dict(item) for item in items],
@@ -58,30 +69,60 @@ class AsyncEntries:
             returning=list(returning) if returning else None,
         )
         are_repeatable = all(_carries_its_key(item) for item in items)
-        return cast(List[Row], await self._post("/db/insert", body, repeatable=are_repeatable))
+        return cast(List[WrittenRow], await self._post("/db/insert", body, repeatable=are_repeatable))
 
-    async def update(self, change: Mapping[str, Any], *, returning: Optional[Sequence[str]] = None) -> List[Row]:
+    async def update(self, change: Mapping[str, Any], *, returning: Optional[Sequence[str]] = None) -> List[WrittenRow]:
         """Changes the entry with this `id` or `entry_id`; no row where there is none."""
         body = {**change, **given(returning=list(returning) if returning else None)}
-        return cast(List[Row], await self._post("/db/update", body))
+        return cast(List[WrittenRow], await self._post("/db/update", body))
 
     async def read_last(
-        self, *, limit: Optional[int] = None, days: Optional[int] = None, q: Optional[str] = None
-    ) -> List[Row]:
+        self,
+        *,
+        limit: Optional[int] = None,
+        days: Optional[int] = None,
+        q: Optional[str] = None,
+        returning: Optional[Sequence[str]] = None,
+    ) -> List[EntryRow]:
         """The newest entries."""
-        return cast(List[Row], await self._post("/db/read/last", given(limit=limit, days=days, q=q)))
+        return await self._read("last", q, limit, days, returning)
 
-    async def read_find(self, q: str, *, limit: Optional[int] = None, days: Optional[int] = None) -> List[Row]:
+    async def read_find(
+        self,
+        q: str,
+        *,
+        limit: Optional[int] = None,
+        days: Optional[int] = None,
+        returning: Optional[Sequence[str]] = None,
+    ) -> List[EntryRow]:
         """The entries that have these words, those that match best first."""
-        return cast(List[Row], await self._post("/db/read/find", given(q=q, limit=limit, days=days)))
+        return await self._read("find", q, limit, days, returning)
 
-    async def read_continue(self, q: str, *, limit: Optional[int] = None, days: Optional[int] = None) -> List[Row]:
+    async def read_continue(
+        self,
+        q: str,
+        *,
+        limit: Optional[int] = None,
+        days: Optional[int] = None,
+        returning: Optional[Sequence[str]] = None,
+    ) -> List[EntryRow]:
         """The entries that have these words, the newest first."""
-        return cast(List[Row], await self._post("/db/read/continue", given(q=q, limit=limit, days=days)))
+        return await self._read("continue", q, limit, days, returning)
 
-    async def read_pull(self, entry_id: int) -> Row:
+    async def _read(
+        self,
+        how: str,
+        q: Optional[str],
+        limit: Optional[int],
+        days: Optional[int],
+        returning: Optional[Sequence[str]],
+    ) -> List[EntryRow]:
+        body = given(q=q, limit=limit, days=days, returning=list(returning) if returning else None)
+        return cast(List[EntryRow], await self._post(f"/db/read/{how}", body))
+
+    async def read_pull(self, entry_id: int) -> EntryRow:
         """One entry with all its columns."""
-        return cast(Row, await self._post("/db/read/pull", {"entry_id": entry_id}))
+        return cast(EntryRow, await self._post("/db/read/pull", {"entry_id": entry_id}))
 
     async def test_mode(self) -> bool:
         """Whether writes go to the test schema."""
@@ -100,10 +141,12 @@ class AsyncEntries:
         told = await self._transport.json(Call("GET", "/v1/policies", query=given(schema=schema)))
         return cast(List[Policy], told["items"])
 
-    async def set_policy(self, policy_key: str, change: Mapping[str, Any], *, schema: Optional[str] = None) -> Policy:
+    async def set_policy(
+        self, policy_key: str, change: Mapping[str, Any], *, schema: Optional[str] = None
+    ) -> ChangedPolicy:
         """Changes a policy. What `change` does not name stays; update_fields None means all columns."""
         call = Call("PUT", path("v1", "policies", policy_key), dict(change), query=given(schema=schema))
-        return cast(Policy, await self._transport.json(call))
+        return cast(ChangedPolicy, await self._transport.json(call))
 
     async def import_mbox(
         self,
@@ -113,6 +156,7 @@ class AsyncEntries:
         batch_size: Optional[int] = None,
         insert_chunk_size: Optional[int] = None,
         completion_window: Optional[str] = None,
+        thread_policy: Optional[str] = None,
     ) -> Import:
         """Imports a mailbox beneath the server's EMAIL_IMPORT_ROOT. The same file again joins the import that runs."""
         body = given(
@@ -120,6 +164,7 @@ class AsyncEntries:
             batch_size=batch_size,
             insert_chunk_size=insert_chunk_size,
             completion_window=completion_window,
+            thread_policy=thread_policy,
         )
         if not wait:
             body["async"] = True
@@ -136,10 +181,12 @@ class AsyncEntries:
         title: Optional[str] = None,
         author: Optional[str] = None,
         content_type: Optional[str] = None,
-    ) -> Row:
-        """Topics, keywords and gist of a text. The same text again answers what is recorded, and pays nothing."""
-        body = given(clean_text=clean_text, title=title, author=author, content_type=content_type)
-        return cast(Row, await self._post("/enrich/t1", body))
+        force: Optional[bool] = None,
+    ) -> Enriched:
+        """Topics, keywords and gist of a text. The same text again answers what is recorded, and pays nothing, unless
+        `force` asks for a new answer."""
+        body = given(clean_text=clean_text, title=title, author=author, content_type=content_type, force=force)
+        return cast(Enriched, await self._post("/enrich/t1", body))
 
     async def enrich_batch(
         self,
@@ -147,30 +194,34 @@ class AsyncEntries:
         *,
         completion_window: Optional[str] = None,
         metadata: Optional[Mapping[str, Any]] = None,
+        force: Optional[bool] = None,
         key: Optional[str] = None,
-    ) -> Batch:
+    ) -> QueuedBatch:
         """Puts texts into a batch. A batch has no key of its own, so it is sent under one."""
         body = given(
             items=[dict(item) for item in items],
             completion_window=completion_window,
             metadata=dict(metadata) if metadata else None,
+            force=force,
         )
         call = Call("POST", "/enrich/t1/batch", body, headers={"Idempotency-Key": key or uuid7()})
-        return cast(Batch, await self._transport.json(call))
+        return cast(QueuedBatch, await self._transport.json(call))
 
-    async def enrich_batches(self, *, schema: Optional[str] = None, include_terminal: bool = False) -> Any:
-        """How the batches stand."""
-        query = given(schema=schema, include_terminal=include_terminal)
-        return await self._transport.json(Call("GET", "/status/t1/batch", query=query))
+    def enrich_batches(
+        self, *, schema: Optional[str] = None, include_terminal: bool = False, limit: Optional[int] = None
+    ) -> AsyncIterator[Batch]:
+        """How the batches stand, those that have ended with `include_terminal` only."""
+        query = given(schema=schema, include_terminal=include_terminal, limit=limit)
+        return self._transport.items(Call("GET", "/status/t1/batch", query=query))
 
     async def enrich_batch_status(self, batch_id: str, *, include_items: bool = False) -> Batch:
         """How one batch stands."""
         call = Call("GET", path("status", "t1", "batch", batch_id), query={"include_items": include_items})
         return cast(Batch, await self._transport.json(call))
 
-    async def config(self) -> Row:
+    async def config(self) -> Settings:
         """What a client may know of how the server is set up."""
-        return cast(Row, await self._transport.json(Call("GET", "/config")))
+        return cast(Settings, await self._transport.json(Call("GET", "/config")))
 
 
 def _is_test_mode(told: Any) -> bool:

@@ -8,7 +8,19 @@ from typing import Any, List, Optional, cast
 from uuid import uuid4
 
 from ..sending import UNSET
-from ..shapes import Begun, Job, Op, Page, PlannedJob, Reconciled
+from ..shapes import (
+    Begun,
+    EndedOp,
+    Job,
+    JobCounts,
+    JobWhole,
+    Op,
+    Page,
+    PlannedJob,
+    PlannedShort,
+    Reconciled,
+    SettledJob,
+)
 from ..transport import Call, given, path
 from .transport import AsyncTransport
 
@@ -43,10 +55,10 @@ class AsyncJobs:
         )
         return cast(PlannedJob, await self._transport.json(Call("POST", "/v1/jobs", body)))
 
-    async def plan_batch(self, jobs: Sequence[Mapping[str, Any]]) -> List[PlannedJob]:
+    async def plan_batch(self, jobs: Sequence[Mapping[str, Any]]) -> List[PlannedShort]:
         """Plans many; one that has not the form of a job refuses them all."""
         told = await self._transport.json(Call("POST", "/v1/jobs/batch", {"jobs": [dict(job) for job in jobs]}))
-        return cast(List[PlannedJob], told["items"])
+        return cast(List[PlannedShort], told["items"])
 
     async def lease(
         self, *, owner: str, ttl_s: float = TTL_S, kinds: Optional[Sequence[str]] = None, limit: int = 1
@@ -100,10 +112,10 @@ class AsyncJobs:
         body = given(owner=owner, epoch=epoch, error=error, retryable=retryable, retry_after_s=retry_after_s)
         return await self._act(job_id, "fail", body)
 
-    async def settle(self, items: Sequence[Mapping[str, Any]]) -> builtins.list[dict[str, Any]]:
+    async def settle(self, items: Sequence[Mapping[str, Any]]) -> builtins.list[SettledJob]:
         """Advances and fails many; two items of one job happen in order. Each answer is `ok`, or has an `error`."""
         told = await self._transport.json(Call("POST", "/v1/jobs/settle", {"items": [dict(item) for item in items]}))
-        return cast("builtins.list[dict[str, Any]]", told["items"])
+        return cast("builtins.list[SettledJob]", told["items"])
 
     async def retry(self, job_id: str) -> Job:
         """An owner's word: a failed or given-up job starts over."""
@@ -126,13 +138,13 @@ class AsyncJobs:
         """One page of jobs."""
         return await self._transport.page(Call("GET", "/v1/jobs", query=given(limit=limit, cursor=cursor)))
 
-    async def get(self, job_id: str) -> Job:
+    async def get(self, job_id: str) -> JobWhole:
         """A job with its operations."""
-        return cast(Job, await self._transport.json(Call("GET", path("v1", "jobs", job_id))))
+        return cast(JobWhole, await self._transport.json(Call("GET", path("v1", "jobs", job_id))))
 
-    async def stats(self) -> dict[str, Any]:
+    async def stats(self) -> JobCounts:
         """How many jobs there are, by kind and state."""
-        return cast("dict[str, Any]", await self._transport.json(Call("GET", "/v1/jobs/stats")))
+        return cast(JobCounts, await self._transport.json(Call("GET", "/v1/jobs/stats")))
 
     async def reconcile(self, *, dry_run: bool = False) -> Reconciled:
         """Cleans up after dead workers. For an owner."""
@@ -187,7 +199,7 @@ class AsyncOps:
         advance_to: Optional[str] = None,
         owner: Optional[str] = None,
         epoch: Optional[int] = None,
-    ) -> Op:
+    ) -> EndedOp:
         """Records the result, and moves the job in the same transaction."""
         body = given(token=token, advance_to=advance_to, owner=owner, epoch=epoch)
         body["result"] = result
@@ -202,7 +214,7 @@ class AsyncOps:
         retryable: bool = True,
         owner: Optional[str] = None,
         epoch: Optional[int] = None,
-    ) -> Op:
+    ) -> EndedOp:
         """Records that it failed, for now or for good."""
         return await self._act(
             op_key, "fail", given(token=token, error=error, retryable=retryable, owner=owner, epoch=epoch)
@@ -217,7 +229,7 @@ class AsyncOps:
         error: Any = None,
         owner: Optional[str] = None,
         epoch: Optional[int] = None,
-    ) -> Op:
+    ) -> EndedOp:
         """Ends doubt by one of result, retry=True and error. A holder names its lease; an owner need not."""
         body = given(retry=retry, error=error, owner=owner, epoch=epoch)
         if result is not UNSET:
@@ -228,5 +240,5 @@ class AsyncOps:
         """One operation."""
         return cast(Op, await self._transport.json(Call("GET", path("v1", "ops", op_key))))
 
-    async def _act(self, op_key: str, verb: str, body: dict[str, Any]) -> Op:
-        return cast(Op, await self._transport.json(Call("POST", path("v1", "ops", op_key, verb), body)))
+    async def _act(self, op_key: str, verb: str, body: dict[str, Any]) -> EndedOp:
+        return cast(EndedOp, await self._transport.json(Call("POST", path("v1", "ops", op_key, verb), body)))

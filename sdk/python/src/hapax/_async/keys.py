@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Optional, cast
 
-from ..shapes import AuditRow, Claim, KeyDeleted, KeyEnded, KeyRenewed, KeyView, Page
+from ..shapes import AuditRow, Claim, KeyDeleted, KeyEnded, KeyRenewed, KeyView, KeyWhole, Page
 from ..transport import Call, given, path
 from .transport import AsyncTransport
 
@@ -100,9 +100,9 @@ class AsyncKeys:
         query = given(route=route, state=state, limit=limit, cursor=cursor)
         return await self._transport.page(Call("GET", "/v1/keys", query=query))
 
-    async def get(self, key_id: str) -> KeyView:
+    async def get(self, key_id: str) -> KeyWhole:
         """One key, with what was asked and what was answered, secrets masked."""
-        return cast(KeyView, await self._transport.json(Call("GET", path("v1", "keys", key_id))))
+        return cast(KeyWhole, await self._transport.json(Call("GET", path("v1", "keys", key_id))))
 
     async def delete(self, key_id: str) -> KeyDeleted:
         """Removes a key: its next use runs as new."""

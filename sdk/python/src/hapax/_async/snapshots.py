@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Optional, cast
 
-from ..shapes import Entity, Ingested, IngestedBatch, SnapshotView
+from ..shapes import Entity, EntityWhole, Ingested, IngestedBatch, Snapshot, SnapshotWhole
 from ..transport import Call, given, path
 from .transport import AsyncTransport
 
@@ -51,18 +51,18 @@ class AsyncSnapshots:
                 return
             offset = int(page.next_cursor)
 
-    async def get(self, entity_id: str, *, collection: str = COURSES) -> Entity:
+    async def get(self, entity_id: str, *, collection: str = COURSES) -> EntityWhole:
         """An entity with its current payload."""
-        return cast(Entity, await self._transport.json(Call("GET", path("v1", collection, entity_id))))
+        return cast(EntityWhole, await self._transport.json(Call("GET", path("v1", collection, entity_id))))
 
     def history(
         self, entity_id: str, *, collection: str = COURSES, limit: Optional[int] = None
-    ) -> AsyncIterator[SnapshotView]:
+    ) -> AsyncIterator[Snapshot]:
         """All snapshots of an entity, newest first."""
         call = Call("GET", path("v1", collection, entity_id, "snapshots"), query=given(limit=limit))
         return self._transport.items(call)
 
-    async def snapshot(self, entity_id: str, snapshot_id: str, *, collection: str = COURSES) -> SnapshotView:
+    async def snapshot(self, entity_id: str, snapshot_id: str, *, collection: str = COURSES) -> SnapshotWhole:
         """One snapshot, with its payload, and who sent it when."""
         call = Call("GET", path("v1", collection, entity_id, "snapshots", snapshot_id))
-        return cast(SnapshotView, await self._transport.json(call))
+        return cast(SnapshotWhole, await self._transport.json(call))

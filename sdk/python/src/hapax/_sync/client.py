@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Optional, cast
+from typing import Optional, cast
 
 import httpx
 
 from ..retry import Retry
-from ..shapes import Health, Stats
+from ..shapes import Health, Stats, Version
 from ..transport import TIMEOUT_S, Call, settings
 from .entries import Entries
 from .intents import Intents
@@ -58,9 +58,9 @@ class Hapax:
         """Whether the server lives, and what it keeps its data in."""
         return cast(Health, self.transport.json(Call("GET", "/health")))
 
-    def version(self) -> dict[str, Any]:
+    def version(self) -> Version:
         """Which build the server is."""
-        return cast("dict[str, Any]", self.transport.json(Call("GET", "/version")))
+        return cast(Version, self.transport.json(Call("GET", "/version")))
 
     def close(self) -> None:
         """Closes the connections."""

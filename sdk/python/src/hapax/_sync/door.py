@@ -8,7 +8,7 @@ import logging
 from typing import Optional, Union
 
 from .. import door as rules
-from ..door import Answer, Asked, Granted, Options
+from ..door import Answer, Asked, Granted, Options, Unkept
 from ..errors import Error, HapaxError, LeaseLost, Unavailable
 from ..sending import monotonic
 from ..shapes import Claim
@@ -60,7 +60,7 @@ class Door:
                 return rules.in_doubt(asked, claim, "runner_died")
             return Granted(asked, claim)
         if action == "replay":
-            return rules.replayed(claim) or rules.in_doubt(asked, claim, "response_not_stored")
+            return rules.replayed(claim)
         if action == "conflict":
             return rules.conflict(asked, claim, self._options)
         if action == "in_progress":
@@ -72,7 +72,9 @@ class Door:
     def renew(self, granted: Granted) -> bool:
         """Keeps the lease. False when it is lost."""
         try:
-            self._client.keys.renew(granted.key_id, token=granted.token)
+            renewed = self._client.keys.renew(granted.key_id, token=granted.token)
+            # Only with the newest token is a complete that is sent twice known to be the same.
+            granted.token = renewed["token"]
         except LeaseLost:
             _log.warning("the lease of key %s was lost while its request ran", granted.claim["key"])
             return False
@@ -80,33 +82,34 @@ class Door:
             _log.warning("the lease of key %s was not renewed: %s", granted.claim["key"], error)
         return True
 
-    def record(self, granted: Granted, answer: Optional[Answer]) -> Optional[Answer]:
-        """Records an answer before it is sent; None for one that cannot be kept. Gives what is to be sent:
-        usually the same, another where somebody else's was recorded meanwhile."""
-        if answer is not None and not rules.is_final(answer.status):
+    def record(self, granted: Granted, answer: Union[Answer, Unkept]) -> Optional[Answer]:
+        """Records an answer before it is sent. Gives another that is to be sent in its place, or None."""
+        if not rules.is_final(answer.status):
             self.release(granted)
-            return rules.marked_expired(answer, granted.claim)
+            return None
+        kept = rules.kept(answer, self._options)
         try:
-            self._complete(granted, answer)
+            self._complete(granted, kept)
         except LeaseLost:
-            return self._recorded_elsewhere(granted)
+            return self._recorded_elsewhere(granted, kept)
         except Error as error:
             _log.error("the answer of key %s was not recorded: %s", granted.claim["key"], error)
             return rules.not_recorded(granted.asked)
-        return None if answer is None else rules.marked_expired(answer, granted.claim)
+        return None
 
-    def _complete(self, granted: Granted, answer: Optional[Answer]) -> None:
+    def _complete(self, granted: Granted, kept: Union[Answer, Unkept]) -> None:
         try:
-            told = rules.completion(answer, self._options)
+            told = rules.completion(kept, self._options)
             self._client.keys.complete(granted.key_id, token=granted.token, **told)
         except HapaxError as error:
             if error.code != "payload_too_large":
                 raise
-            told = rules.completion(None, self._options)
+            told = rules.completion(Unkept(kept.status), self._options)
             self._client.keys.complete(granted.key_id, token=granted.token, **told)
 
-    def _recorded_elsewhere(self, granted: Granted) -> Answer:
-        """Everyone gets the recorded answer, this caller included."""
+    def _recorded_elsewhere(self, granted: Granted, kept: Union[Answer, Unkept]) -> Optional[Answer]:
+        """Everyone gets the recorded answer, this caller included. It may be our own: where the answers to a renewal
+        and to the complete got lost, the server cannot know the complete again."""
         _log.error("the lease of key %s was lost; its answer is not recorded", granted.claim["key"])
         try:
             claim = self._claim(granted.asked)
@@ -117,7 +120,9 @@ class Door:
             self.release(Granted(granted.asked, claim))
             return rules.not_recorded(granted.asked)
         if claim["action"] == "replay":
-            return rules.replayed(claim) or rules.not_recorded(granted.asked)
+            return rules.replayed(claim)
+        if isinstance(kept, Unkept) and claim.get("reason") == "response_not_stored":
+            return None
         return rules.not_recorded(granted.asked)
 
     def release(self, granted: Granted) -> None:

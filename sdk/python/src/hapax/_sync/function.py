@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 
 from ..door import LEASE_SECONDS
 from ..errors import Error, HapaxError, LeaseLost
-from ..function import NOT_STORED, KeyOf, call_body, call_key, call_path, recorded, result_body
+from ..function import KeyOf, call_body, call_key, call_path, recorded, result_body
 from ..heartbeat import Heartbeat
 from ..sending import monotonic
 from ..shapes import Claim
@@ -55,15 +55,21 @@ def idempotent(
             claim = _claimed(client, asked, wait_s)
             if claim["action"] != "process":
                 return cast(T, recorded(claim))
+            result, token = _run(client, claim, lease_seconds, functools.partial(function, *args, **kwargs))
+            body = result_body(result)
             try:
-                return _run(client, claim, lease_seconds, functools.partial(function, *args, **kwargs))
+                _record(client, claim["id"], token, body)
             except LeaseLost:
-                # Recorded by somebody else, or by us before an answer got lost: everyone gets what is recorded.
+                # Recorded by somebody else, or by us if the answers to a renewal and to the complete got lost:
+                # everyone gets what is recorded.
                 again = client.keys.claim(**asked)
                 if again["action"] == "process":
                     client.keys.release(again["id"], token=again["token"])
                     raise
                 return cast(T, recorded(again))
+            if body is None:
+                raise TypeError("the call was made, but its result is not JSON and could not be recorded; return JSON")
+            return result
 
         return called
 
@@ -79,10 +85,16 @@ def _claimed(client: Hapax, asked: dict[str, Any], wait_s: float) -> Claim:
         time.sleep(min(_POLL_S, max(0.0, ends_at - monotonic())))
 
 
-def _run(client: Hapax, claim: Claim, lease_seconds: int, call: Callable[[], T]) -> T:
+def _run(client: Hapax, claim: Claim, lease_seconds: int, call: Callable[[], T]) -> tuple[T, str]:
+    """Calls under the lease. The result, and the token of the last renewal."""
+    token = claim["token"]
+
     def renew() -> bool:
+        nonlocal token
         try:
-            client.keys.renew(claim["id"], token=claim["token"])
+            renewed = client.keys.renew(claim["id"], token=token)
+            # Only with the newest token is a complete that is sent twice known to be the same.
+            token = renewed["token"]
         except LeaseLost:
             return False
         except Error as error:
@@ -94,18 +106,21 @@ def _run(client: Hapax, claim: Claim, lease_seconds: int, call: Callable[[], T])
             result = call()
     except BaseException:
         try:
-            client.keys.release(claim["id"], token=claim["token"])
+            client.keys.release(claim["id"], token=token)
         except Error as why:
             # What the function raised is what its caller wants to know.
             _log.warning("key %s was not given back, and is free when its lease ends: %s", claim["key"], why)
         raise
-    body = result_body(result)
-    try:
-        client.keys.complete(claim["id"], token=claim["token"], status=200, body=body or NOT_STORED)
-    except HapaxError as error:
-        if error.code != "payload_too_large":
-            raise
-        client.keys.complete(claim["id"], token=claim["token"], status=200, body=NOT_STORED)
-    if body is None:
-        raise TypeError("the call was made, but its result is not JSON and could not be recorded; return JSON")
-    return result
+    return result, token
+
+
+def _record(client: Hapax, key_id: str, token: str, body: Optional[dict[str, Any]]) -> None:
+    """Records a result, or only that there was one."""
+    if body is not None:
+        try:
+            client.keys.complete(key_id, token=token, status=200, body=body)
+            return
+        except HapaxError as error:
+            if error.code != "payload_too_large":
+                raise
+    client.keys.complete(key_id, token=token, status=200, stored=False)

@@ -11,7 +11,7 @@ import httpx
 
 from ..effects import MAY_HAVE_HAPPENED, OpRun, failed, in_doubt, in_progress
 from ..errors import GiveUp, LeaseLost, StateTransitionDenied, Unknown
-from ..shapes import Begun, Job, Op
+from ..shapes import Begun, Job
 from .client import Hapax
 
 Effect = Callable[[OpRun], Union[Any, Any]]
@@ -177,12 +177,9 @@ class HeldJob:
             self._client.ops.fail(key, token=token, error=repr(error), **self._fence())
             raise
         self.check()
-        op: Op = self._client.ops.complete(
-            key, token=token, result=result, advance_to=advance_to, **self._fence()
-        )
-        if "job_state" in op:
-            self.job["state"] = op["job_state"]
-            self.is_over = op["job_state"] in ("INDEXED", "DEDUPED", "SKIPPED_DUPLICATE")
+        op = self._client.ops.complete(key, token=token, result=result, advance_to=advance_to, **self._fence())
+        self.job["state"] = op["job_state"]
+        self.is_over = op["job_state"] in ("INDEXED", "DEDUPED", "SKIPPED_DUPLICATE")
         return result
 
     def _ask(self, begun: Begun, probe: Effect) -> None:

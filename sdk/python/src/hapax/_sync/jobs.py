@@ -9,7 +9,19 @@ from typing import Any, List, Optional, cast
 from uuid import uuid4
 
 from ..sending import UNSET
-from ..shapes import Begun, Job, Op, Page, PlannedJob, Reconciled
+from ..shapes import (
+    Begun,
+    EndedOp,
+    Job,
+    JobCounts,
+    JobWhole,
+    Op,
+    Page,
+    PlannedJob,
+    PlannedShort,
+    Reconciled,
+    SettledJob,
+)
 from ..transport import Call, given, path
 from .transport import Transport
 
@@ -44,10 +56,10 @@ class Jobs:
         )
         return cast(PlannedJob, self._transport.json(Call("POST", "/v1/jobs", body)))
 
-    def plan_batch(self, jobs: Sequence[Mapping[str, Any]]) -> List[PlannedJob]:
+    def plan_batch(self, jobs: Sequence[Mapping[str, Any]]) -> List[PlannedShort]:
         """Plans many; one that has not the form of a job refuses them all."""
         told = self._transport.json(Call("POST", "/v1/jobs/batch", {"jobs": [dict(job) for job in jobs]}))
-        return cast(List[PlannedJob], told["items"])
+        return cast(List[PlannedShort], told["items"])
 
     def lease(
         self, *, owner: str, ttl_s: float = TTL_S, kinds: Optional[Sequence[str]] = None, limit: int = 1
@@ -101,10 +113,10 @@ class Jobs:
         body = given(owner=owner, epoch=epoch, error=error, retryable=retryable, retry_after_s=retry_after_s)
         return self._act(job_id, "fail", body)
 
-    def settle(self, items: Sequence[Mapping[str, Any]]) -> builtins.list[dict[str, Any]]:
+    def settle(self, items: Sequence[Mapping[str, Any]]) -> builtins.list[SettledJob]:
         """Advances and fails many; two items of one job happen in order. Each answer is `ok`, or has an `error`."""
         told = self._transport.json(Call("POST", "/v1/jobs/settle", {"items": [dict(item) for item in items]}))
-        return cast("builtins.list[dict[str, Any]]", told["items"])
+        return cast("builtins.list[SettledJob]", told["items"])
 
     def retry(self, job_id: str) -> Job:
         """An owner's word: a failed or given-up job starts over."""
@@ -127,13 +139,13 @@ class Jobs:
         """One page of jobs."""
         return self._transport.page(Call("GET", "/v1/jobs", query=given(limit=limit, cursor=cursor)))
 
-    def get(self, job_id: str) -> Job:
+    def get(self, job_id: str) -> JobWhole:
         """A job with its operations."""
-        return cast(Job, self._transport.json(Call("GET", path("v1", "jobs", job_id))))
+        return cast(JobWhole, self._transport.json(Call("GET", path("v1", "jobs", job_id))))
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> JobCounts:
         """How many jobs there are, by kind and state."""
-        return cast("dict[str, Any]", self._transport.json(Call("GET", "/v1/jobs/stats")))
+        return cast(JobCounts, self._transport.json(Call("GET", "/v1/jobs/stats")))
 
     def reconcile(self, *, dry_run: bool = False) -> Reconciled:
         """Cleans up after dead workers. For an owner."""
@@ -188,7 +200,7 @@ class Ops:
         advance_to: Optional[str] = None,
         owner: Optional[str] = None,
         epoch: Optional[int] = None,
-    ) -> Op:
+    ) -> EndedOp:
         """Records the result, and moves the job in the same transaction."""
         body = given(token=token, advance_to=advance_to, owner=owner, epoch=epoch)
         body["result"] = result
@@ -203,7 +215,7 @@ class Ops:
         retryable: bool = True,
         owner: Optional[str] = None,
         epoch: Optional[int] = None,
-    ) -> Op:
+    ) -> EndedOp:
         """Records that it failed, for now or for good."""
         return self._act(
             op_key, "fail", given(token=token, error=error, retryable=retryable, owner=owner, epoch=epoch)
@@ -218,7 +230,7 @@ class Ops:
         error: Any = None,
         owner: Optional[str] = None,
         epoch: Optional[int] = None,
-    ) -> Op:
+    ) -> EndedOp:
         """Ends doubt by one of result, retry=True and error. A holder names its lease; an owner need not."""
         body = given(retry=retry, error=error, owner=owner, epoch=epoch)
         if result is not UNSET:
@@ -229,5 +241,5 @@ class Ops:
         """One operation."""
         return cast(Op, self._transport.json(Call("GET", path("v1", "ops", op_key))))
 
-    def _act(self, op_key: str, verb: str, body: dict[str, Any]) -> Op:
-        return cast(Op, self._transport.json(Call("POST", path("v1", "ops", op_key, verb), body)))
+    def _act(self, op_key: str, verb: str, body: dict[str, Any]) -> EndedOp:
+        return cast(EndedOp, self._transport.json(Call("POST", path("v1", "ops", op_key, verb), body)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional, cast
 
-from ..shapes import AuditRow, Claim, KeyDeleted, KeyEnded, KeyRenewed, KeyView, Page
+from ..shapes import AuditRow, Claim, KeyDeleted, KeyEnded, KeyRenewed, KeyView, KeyWhole, Page
 from ..transport import Call, given, path
 from .transport import Transport
 
@@ -55,19 +55,26 @@ class Keys:
         headers: Optional[Mapping[str, str]] = None,
         body: Any = None,
         body_base64: Optional[str] = None,
+        stored: bool = True,
     ) -> KeyEnded:
-        """Records the outcome, once. A status that says "try again" gives the key back instead."""
+        """Records the outcome, once. A status that says "try again" gives the key back instead.
+
+        `stored=False` is for an answer that cannot be kept, because it is too large or is a stream: that it was given
+        is recorded, and the next claim answers in_doubt with the reason response_not_stored. Only the token of the
+        last renewal, or of the claim if there was none, lets a repeated complete be known as the same.
+        """
         asked = given(
             token=token,
             status=status,
             headers=dict(headers) if headers else None,
             body=body,
             body_base64=body_base64,
+            stored=None if stored else False,
         )
         return cast(KeyEnded, self._transport.json(Call("POST", path("v1", "keys", key_id, "complete"), asked)))
 
     def renew(self, key_id: str, *, token: str) -> KeyRenewed:
-        """Extends the lease."""
+        """Extends the lease. The answer has a new token: carry that one from now on."""
         call = Call("POST", path("v1", "keys", key_id, "renew"), {"token": token})
         return cast(KeyRenewed, self._transport.json(call))
 
@@ -94,9 +101,9 @@ class Keys:
         query = given(route=route, state=state, limit=limit, cursor=cursor)
         return self._transport.page(Call("GET", "/v1/keys", query=query))
 
-    def get(self, key_id: str) -> KeyView:
+    def get(self, key_id: str) -> KeyWhole:
         """One key, with what was asked and what was answered, secrets masked."""
-        return cast(KeyView, self._transport.json(Call("GET", path("v1", "keys", key_id))))
+        return cast(KeyWhole, self._transport.json(Call("GET", path("v1", "keys", key_id))))
 
     def delete(self, key_id: str) -> KeyDeleted:
         """Removes a key: its next use runs as new."""

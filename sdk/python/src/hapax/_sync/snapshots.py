@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional, cast
 
-from ..shapes import Entity, Ingested, IngestedBatch, SnapshotView
+from ..shapes import Entity, EntityWhole, Ingested, IngestedBatch, Snapshot, SnapshotWhole
 from ..transport import Call, given, path
 from .transport import Transport
 
@@ -52,18 +52,18 @@ class Snapshots:
                 return
             offset = int(page.next_cursor)
 
-    def get(self, entity_id: str, *, collection: str = COURSES) -> Entity:
+    def get(self, entity_id: str, *, collection: str = COURSES) -> EntityWhole:
         """An entity with its current payload."""
-        return cast(Entity, self._transport.json(Call("GET", path("v1", collection, entity_id))))
+        return cast(EntityWhole, self._transport.json(Call("GET", path("v1", collection, entity_id))))
 
     def history(
         self, entity_id: str, *, collection: str = COURSES, limit: Optional[int] = None
-    ) -> Iterator[SnapshotView]:
+    ) -> Iterator[Snapshot]:
         """All snapshots of an entity, newest first."""
         call = Call("GET", path("v1", collection, entity_id, "snapshots"), query=given(limit=limit))
         return self._transport.items(call)
 
-    def snapshot(self, entity_id: str, snapshot_id: str, *, collection: str = COURSES) -> SnapshotView:
+    def snapshot(self, entity_id: str, snapshot_id: str, *, collection: str = COURSES) -> SnapshotWhole:
         """One snapshot, with its payload, and who sent it when."""
         call = Call("GET", path("v1", collection, entity_id, "snapshots", snapshot_id))
-        return cast(SnapshotView, self._transport.json(call))
+        return cast(SnapshotWhole, self._transport.json(call))

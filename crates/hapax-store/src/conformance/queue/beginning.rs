@@ -14,7 +14,11 @@ pub async fn a_new_operation_is_run_and_stored_whole(subject: &QueueSubject) {
     subject.begun(&held, "op", Class::Keyed, "secret").await;
 
     let op = subject.op("op").await.expect("it is stored");
-    assert!(op.started_at >= before && op.started_at <= subject.now());
+    assert!(QueueSubject::is_within(
+        op.started_at,
+        before,
+        subject.now()
+    ));
     assert_eq!(
         (&op.key, &op.job, op.kind.as_str()),
         (&key("op"), &held.id, "HEAD")

@@ -160,7 +160,8 @@ pub async fn a_renewed_lease_lasts_from_now(subject: &QueueSubject) {
         .lease
         .expect("it is held")
         .until;
-    assert!(until >= before.plus(TTL) && until <= subject.now().plus(TTL));
+    let (first, last) = (before.plus(TTL), subject.now().plus(TTL));
+    assert!(QueueSubject::is_within(until, first, last));
 
     subject.advance(TTL / 2 + Duration::from_secs(5));
 

@@ -17,7 +17,11 @@ pub async fn a_new_job_is_planned_and_stored_whole(subject: &QueueSubject) {
 
     assert!(planned.planned);
     let job = &planned.job;
-    assert!(job.created_at >= before && job.created_at <= subject.now());
+    assert!(QueueSubject::is_within(
+        job.created_at,
+        before,
+        subject.now()
+    ));
     let whole = asked.clone().at(Tenant::DEFAULT, job.seq, job.created_at);
     assert_eq!(*job, whole);
     assert_eq!(job.id.as_str(), asked.key());

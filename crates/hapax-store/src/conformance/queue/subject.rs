@@ -214,6 +214,13 @@ impl QueueSubject {
         self.op(name).await.expect("it is there").state
     }
 
+    /// Whether `at` is from `first` to `last`, as far as the store's clock is known on this side: a store that keeps its
+    /// own time is asked for it now and then, and on a busy machine an answer is old when it comes.
+    pub(super) fn is_within(at: Time, first: Time, last: Time) -> bool {
+        const KNOWN_TO: Duration = Duration::from_secs(2);
+        at.plus(KNOWN_TO) >= first && at <= last.plus(KNOWN_TO)
+    }
+
     pub(super) fn now(&self) -> Time {
         self.queue.time()
     }

@@ -163,6 +163,16 @@ pub(crate) fn forbidden(needed: &str) -> Problem {
     .with_detail("needed_role", needed)
 }
 
+/// A browser sends the cookie of a session along with requests of other pages too.
+pub(crate) fn forbidden_csrf() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "a session writes only from the dashboard's own pages: send X-Hapax-Csrf: 1 from the same origin, or use a token",
+    )
+    .with_detail("reason", "csrf")
+}
+
 /// Without tokens a request must come from this machine and from no web page.
 pub(crate) fn forbidden_origin() -> Problem {
     Problem::new(

@@ -1,5 +1,6 @@
 //! The jobs of a tenant: list, count and show. Planning, leasing and moving them are in the files below.
 
+pub(super) mod graph;
 pub(super) mod lease;
 pub(super) mod plan;
 pub(crate) mod refused;

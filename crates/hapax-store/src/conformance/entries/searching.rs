@@ -182,7 +182,9 @@ pub async fn the_newest_come_first(subject: &EntrySubject) {
     let everything = async |sort: Sort, limit: usize| -> Vec<String> {
         let search = Search {
             words: None,
+            source: None,
             since: None,
+            before: None,
             sort,
             limit,
         };
@@ -241,7 +243,9 @@ pub async fn only_what_is_new_enough_is_found(subject: &EntrySubject) {
     }
     let search = Search {
         words: None,
+        source: None,
         since,
+        before: None,
         sort: Sort::Newest,
         limit: 50,
     };
@@ -267,7 +271,9 @@ pub async fn a_search_over_its_limits_is_refused(subject: &EntrySubject) {
     for words in ["tea ".repeat(1000), "x".repeat(1 << 20)] {
         let search = Search {
             words: Some(words),
+            source: None,
             since: None,
+            before: None,
             sort: Sort::Best,
             limit: 50,
         };

@@ -55,7 +55,8 @@ async fn migrate_says_what_ran() {
             "0005_job",
             "0006_snapshot",
             "0007_entry",
-            "0008_t1"
+            "0008_t1",
+            "0009_lists"
         ]
     );
 }

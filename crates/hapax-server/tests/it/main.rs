@@ -8,6 +8,7 @@ mod bad_input;
 mod both;
 mod commands;
 mod config;
+mod docs;
 mod download;
 mod echo;
 mod enrich;

@@ -14,7 +14,7 @@ use hapax_effects::enrich::testing::{FakeLitellm, KEY};
 
 use crate::fixture::{hapax, succeed};
 use crate::postgres;
-use page::Step;
+use page::{Shown, Step};
 use stage::Stage;
 
 /// Every page that is run, in the order of its number.
@@ -46,9 +46,9 @@ pub(crate) fn root() -> PathBuf {
 fn guides() -> Vec<String> {
     let mut found: Vec<String> = fs::read_dir(root().join("docs/guides"))
         .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".md"))
-        .map(|name| format!("guides/{name}"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|found| found == "md"))
+        .map(|path| format!("guides/{}", path.file_name().unwrap().to_string_lossy()))
         .collect();
     found.sort();
     found
@@ -169,6 +169,51 @@ fn the_guide_to_encryption_runs() {
 #[test]
 fn the_guide_to_the_dashboard_runs() {
     run("docs/guides/dashboard.md");
+}
+
+#[test]
+fn the_commands_of_the_pages_on_errors_show_their_errors() {
+    /// What stands in place of the code, on pages whose command ends the error or never gets as far as an answer.
+    const OTHERWISE: [(&str, &str); 2] = [
+        ("policy_disabled", "telegram_link_v1"),
+        ("refusing_unauthenticated_bind", "--insecure-no-auth"),
+    ];
+    let run = |line, text: &str, shown: &str| Step::Run {
+        line,
+        text: text.to_owned(),
+        shown: Some(Shown::Text(shown.to_owned())),
+    };
+    let mut all = vec![
+        run(
+            1,
+            "hapax serve &\n",
+            "listening on http://127.0.0.1:8088\n…\n",
+        ),
+        run(1, "TOKEN=$(cat hapax-data/token)\n", ""),
+    ];
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("docs/errors")).unwrap() {
+        let path = entry.unwrap().path();
+        let code = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let steps = steps(&format!("docs/errors/{code}.md"));
+        seen += steps.len();
+        for step in steps {
+            let Step::Run { line, text, .. } = step else {
+                panic!("{code}: an error needs no file");
+            };
+            let otherwise = OTHERWISE.iter().find(|(page, _)| *page == code);
+            let word = otherwise.map_or(code.as_str(), |(_, word)| word);
+            // These commands may fail: that is what they show.
+            let text = format!("set +e; {text}set -e\n");
+            all.push(run(line, &text, &format!("…\n…{word}…\n…\n")));
+        }
+    }
+    assert!(seen > 10, "{seen} commands");
+    let program = hapax().get_program().to_owned();
+    let stage = Stage::new(Path::new(&program), "127.0.0.1:8088", 30);
+    if let Err(why) = stage.run(&all) {
+        panic!("\n{why}\n");
+    }
 }
 
 #[test]

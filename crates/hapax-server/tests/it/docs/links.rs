@@ -50,7 +50,7 @@ fn pages() -> Vec<PathBuf> {
             }
             if path.is_dir() {
                 folders.push(path);
-            } else if name.ends_with(".md") {
+            } else if path.extension().is_some_and(|found| found == "md") {
                 found.push(path);
             }
         }

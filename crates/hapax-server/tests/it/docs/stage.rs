@@ -23,6 +23,8 @@ use tempfile::TempDir;
 use super::page::{Shown, Step};
 use super::root;
 
+/// How pages write an address of this machine.
+const LOOPBACK: &str = "127.0.0.1:";
 /// How long a page may take.
 const PAGE_MAX: Duration = Duration::from_secs(240);
 /// How many pages may run at once without meeting on a port.
@@ -89,7 +91,9 @@ trap ended EXIT
 /// A page on its stage.
 pub(crate) struct Stage {
     folder: TempDir,
-    /// What the page says, and what it is here.
+    /// The ports that the page names, and the free ones that they are here.
+    ports: BTreeMap<u16, u16>,
+    /// Other things that the page says, and what they are here.
     here: Vec<(String, String)>,
     variables: Vec<(String, String)>,
 }
@@ -109,30 +113,39 @@ impl Stage {
             || "127.0.0.1:0".to_owned(),
             |port| format!("127.0.0.1:{port}"),
         );
-        let here = ports
-            .iter()
-            .map(|(named, free)| (format!("127.0.0.1:{named}"), format!("127.0.0.1:{free}")))
-            .collect();
-        let variables = vec![("HAPAX_LISTEN".to_owned(), listen)];
         Self {
             folder,
-            here,
-            variables,
+            ports,
+            here: Vec::new(),
+            variables: vec![("HAPAX_LISTEN".to_owned(), listen)],
         }
     }
 
     /// Where the page says `named`, it is `actual` here.
     pub(crate) fn replace(mut self, named: &str, actual: &str) -> Self {
-        self.here.insert(0, (named.to_owned(), actual.to_owned()));
+        self.here.push((named.to_owned(), actual.to_owned()));
         self
     }
 
+    /// The text as it is here, in one pass: what was replaced is not looked at again.
     fn translate(&self, text: &str) -> String {
-        self.here
-            .iter()
-            .fold(text.to_owned(), |text, (named, actual)| {
-                text.replace(named, actual)
-            })
+        let (mut translated, mut rest) = (String::new(), text);
+        while let Some(first) = rest.chars().next() {
+            let known = self.here.iter().find(|(named, _)| rest.starts_with(named));
+            if let Some((named, actual)) = known {
+                translated.push_str(actual);
+                rest = &rest[named.len()..];
+            } else if let Some((digits, port)) = rest.strip_prefix(LOOPBACK).and_then(port_of)
+                && let Some(free) = self.ports.get(&port)
+            {
+                write!(translated, "{LOOPBACK}{free}").unwrap();
+                rest = &rest[LOOPBACK.len() + digits..];
+            } else {
+                translated.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+        translated
     }
 
     /// Runs the steps.
@@ -291,14 +304,17 @@ fn stand_in(text: &str) -> String {
         .collect()
 }
 
+/// The port that a text begins with, and how many digits it has.
+fn port_of(text: &str) -> Option<(usize, u16)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    Some((digits, text[..digits].parse().ok()?))
+}
+
 /// The ports of this machine that a page names.
 fn named_ports(page: &str) -> Vec<u16> {
-    page.split("127.0.0.1:")
-        .skip(1)
-        .filter_map(|rest| {
-            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            digits.parse().ok()
-        })
+    let places = page.split(LOOPBACK).skip(1).filter_map(port_of);
+    places
+        .map(|(_, port)| port)
         .filter(|port| *port != 0)
         .collect()
 }
@@ -322,4 +338,24 @@ fn free_ports(named: &[u16], place: u16) -> BTreeMap<u16, u16> {
         }
     }
     free
+}
+
+#[test]
+fn what_is_named_is_replaced_once_and_nothing_else_is() {
+    let page = "127.0.0.1:1 127.0.0.1:8088/x 127.0.0.1:80 127.0.0.1:5432/hapax_restored";
+    let stage = Stage {
+        folder: tempfile::tempdir().unwrap(),
+        ports: BTreeMap::from([(1, 12_000), (8088, 8088 * 2)]),
+        here: vec![(
+            "127.0.0.1:5432/hapax".to_owned(),
+            "127.0.0.1:1/h".to_owned(),
+        )],
+        variables: Vec::new(),
+    };
+    let here = "127.0.0.1:12000 127.0.0.1:16176/x 127.0.0.1:80 127.0.0.1:1/h_restored";
+    assert_eq!(stage.translate(page), here);
+    assert_eq!(named_ports(page), [1, 8088, 80, 5432]);
+    let ports = free_ports(&[8088, 8089, 8088], 29);
+    assert_eq!(ports.len(), 2);
+    assert!(ports.values().all(|port| (10_000..20_000).contains(port)));
 }

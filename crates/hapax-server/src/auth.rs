@@ -202,6 +202,21 @@ impl Gate {
         Ok(session.set_cookie(is_https))
     }
 
+    /// Whether a request that was let in to read would be let in again. A store that cannot be asked ends nothing.
+    pub(crate) async fn still_admits(&self, headers: &HeaderMap, peer: IpAddr) -> bool {
+        let asked = Asked {
+            method: &Method::GET,
+            path: "",
+            authority: None,
+            headers,
+            peer,
+        };
+        match self.identify(asked).await {
+            Ok(_) => true,
+            Err(refusal) => refusal.status().is_server_error(),
+        }
+    }
+
     /// The identity behind a session, if it is one.
     async fn session(&self, value: &str, peer: IpAddr) -> Result<(Identity, Time), Refusal> {
         let Some(session) = Session::read(value) else {

@@ -15,6 +15,12 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal(Box<(Problem, Option<Error>)>);
 
+impl Refusal {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.0.status()
+    }
+}
+
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         Self(Box::new((problem, None)))
@@ -189,6 +195,16 @@ pub(crate) fn rate_limited(wait: Duration) -> Problem {
         "too many failed sign-ins from this address or with this token; wait, then retry with a valid token",
     )
     .retry_after(wait)
+}
+
+/// Streams hold a connection each, so there are only so many.
+pub(crate) fn too_many_streams() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too_many_streams",
+        "as many streams are open as this server has; close one, or read /v1/overview instead",
+    )
+    .retry_after(Duration::from_secs(10))
 }
 
 pub(crate) fn not_found() -> Problem {

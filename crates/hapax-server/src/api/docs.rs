@@ -54,6 +54,7 @@ static PAGES: &[(&str, &str)] = pages![
     "state_transition_denied",
     "store_unavailable",
     "tenant_required",
+    "too_many_streams",
     "unauthorized",
     "unknown_policy",
     "unsupported_media_type",

@@ -14,6 +14,7 @@ mod intents;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 mod listed;
+mod live;
 pub(crate) mod openapi;
 mod operator;
 mod ops;
@@ -48,6 +49,7 @@ use crate::config::{Config, UsualRoute};
 use crate::enrich::desk::Desk as EnrichDesk;
 use crate::import;
 use crate::intents::desk::Desk;
+use crate::live::Live;
 use crate::problem::{self, Refusal};
 use crate::store::Store;
 use crate::trace::{self, trace};
@@ -72,6 +74,8 @@ pub(crate) struct Shared {
     /// Where texts are enriched.
     pub(crate) enrich: EnrichDesk,
     pub(crate) observer: Arc<Observer>,
+    /// How it goes, for those who watch.
+    pub(crate) live: Live,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
     pub(crate) started_at: Time,
@@ -205,6 +209,8 @@ fn server_routes() -> Vec<Listed> {
         open(routes!(session::begin)),
         viewer(routes!(session::show)),
         open(routes!(session::end)),
+        viewer(routes!(live::overview)),
+        viewer(routes!(live::live)),
         viewer(routes!(settings::show)),
         viewer(routes!(settings::collections)),
         open(routes!(health::health)),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use hapax::Engine;
 use hapax::job::Identity;
+use hapax::{Engine, Observer};
 use hapax_core::OnLost;
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
@@ -26,6 +26,7 @@ use crate::first_token::{self, Credential};
 use crate::greeting::greeting;
 use crate::import;
 use crate::intents::desk::Desk;
+use crate::live::Live;
 use crate::store::{self, Database, Store};
 use crate::{chores, log, metrics, out, serve};
 
@@ -136,6 +137,8 @@ pub(super) fn shared(
     let enrich = enrich::desk::Desk::new(&config, &store)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
     let started_at = store.ledger.now();
+    let observer: Arc<Observer> = Arc::default();
+    let live = Live::new(&store, &observer);
     Ok(Arc::new(Shared {
         config,
         store,
@@ -146,7 +149,8 @@ pub(super) fn shared(
         imports,
         enrich,
         tracking,
-        observer: Arc::default(),
+        observer,
+        live,
         metrics,
         started,
         started_at,
@@ -164,6 +168,7 @@ pub(super) async fn finish(
     let asked = Instant::now();
     // Whoever waits for an import is told, and does not hold the end up.
     app.imports.close().await;
+    app.live.close();
     server.await.context("the listener ended by itself")?;
     let left = app.config.shutdown().saturating_sub(asked.elapsed());
     if !app.engine.drain(left).await {

@@ -15,6 +15,7 @@ mod moves;
 mod notes;
 mod options;
 mod pack;
+mod pages;
 mod purges;
 mod queue;
 mod reader;

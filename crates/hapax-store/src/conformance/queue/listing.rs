@@ -212,7 +212,7 @@ pub async fn a_tally_counts_by_kind_and_state(subject: &QueueSubject) {
     assert!(
         subject
             .queue
-            .tally(Tenant::DEFAULT)
+            .tally(Tenant::DEFAULT, u64::MAX)
             .await
             .expect("the queue answers")
             .is_empty()
@@ -241,7 +241,7 @@ pub async fn a_tally_counts_by_kind_and_state(subject: &QueueSubject) {
 
     let mut tally = subject
         .queue
-        .tally(Tenant::DEFAULT)
+        .tally(Tenant::DEFAULT, u64::MAX)
         .await
         .expect("the queue answers");
     tally.sort_by_key(|one| (one.kind.clone(), one.state));

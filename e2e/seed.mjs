@@ -75,6 +75,7 @@ export async function seed(ask, { mbox } = {}) {
   const intent = (more) => ask("POST", "/v1/intents", { kind: "intent", source: "cli", confidence: 0.9, ...more }, {}, [200, 502]);
   made.receipt = (await intent({ intent_type: "create_task", natural_language: `buy milk ${PLANTED}`, fields: { title: PLANTED, priority: "high" } })).receipt_id;
   made.question = (await intent({ natural_language: "the usual, please", fields: { title: "the usual" } })).receipt_id;
+  made.answerable = (await intent({ natural_language: "the other thing", fields: { title: "the other thing" } })).receipt_id;
   await intent({ intent_type: "create_task", natural_language: "something or other", fields: { title: "?" }, confidence: 0.2 });
   await intent({ target: { kind: "list", key: "groceries" }, natural_language: "eggs on the list", fields: { item: "eggs" } });
 
@@ -104,9 +105,12 @@ export async function seed(ask, { mbox } = {}) {
   // Jobs of a kind that no worker here runs.
   const plan = (work_id, more) => ask("POST", "/v1/jobs", { kind: "demo", work_id, artifact_id: `${work_id}.pdf`, canonical_url: `https://example.com/${work_id}.pdf`, ...more });
   const lease = async (owner, kinds = ["demo"], ttl_s = 600) => (await ask("POST", "/v1/jobs/lease", { owner, kinds, ttl_s })).jobs[0];
-  made.dead = (await plan("paper-dead", { max_attempts: 1, payload: { note: PLANTED } })).job_id;
-  let job = await lease("worker-a");
-  await ask("POST", `/v1/jobs/${job.job_id}/fail`, { owner: "worker-a", epoch: job.epoch, error: { message: `no such host ${PLANTED}` }, retryable: false });
+  let job;
+  for (const [name, work_id] of [["dead", "paper-dead"], ["revivable", "paper-to-revive"]]) {
+    made[name] = (await plan(work_id, { max_attempts: 1, payload: { note: PLANTED } })).job_id;
+    job = await lease("worker-a");
+    await ask("POST", `/v1/jobs/${job.job_id}/fail`, { owner: "worker-a", epoch: job.epoch, error: { message: `no such host ${PLANTED}` }, retryable: false });
+  }
   made.failed = (await plan("paper-failed")).job_id;
   job = await lease("worker-a");
   await ask("POST", `/v1/jobs/${job.job_id}/fail`, { owner: "worker-a", epoch: job.epoch, error: "the disk was full", retryable: true, retry_after_s: 3600 });
@@ -116,12 +120,18 @@ export async function seed(ask, { mbox } = {}) {
   await ask("POST", `/v1/ops/${begun.op_key}/complete`, { token: begun.token, result: { bytes: 4096 }, epoch: job.epoch, owner: "worker-b" });
   await ask("POST", "/v1/ops/begin", { job_id: job.job_id, kind: "PRINT", class: "at_most_once", op_key: "op-print-1", epoch: job.epoch, owner: "worker-b" });
   // An operation whose runner is gone: the job is given back while it runs, and the next holder finds it in doubt.
-  made.doubtful = (await plan("paper-in-doubt")).job_id;
-  job = await lease("worker-c");
-  await ask("POST", "/v1/ops/begin", { job_id: job.job_id, kind: "PAY", class: "at_most_once", op_key: "op-pay-1", epoch: job.epoch, owner: "worker-c" });
-  await ask("POST", `/v1/jobs/${job.job_id}/release`, { owner: "worker-c", epoch: job.epoch });
-  job = await lease("worker-d");
-  await ask("POST", "/v1/ops/begin", { job_id: job.job_id, kind: "PAY", class: "at_most_once", op_key: "op-pay-1", epoch: job.epoch, owner: "worker-d" });
+  const abandon = async (work_id, op_key) => {
+    const { job_id } = await plan(work_id);
+    const begin = (held, by) => ask("POST", "/v1/ops/begin", { job_id, kind: "PAY", class: "at_most_once", op_key, epoch: held.epoch, owner: by });
+    let held = await lease("worker-c");
+    await begin(held, "worker-c");
+    await ask("POST", `/v1/jobs/${job_id}/release`, { owner: "worker-c", epoch: held.epoch });
+    held = await lease("worker-d");
+    await begin(held, "worker-d");
+    return job_id;
+  };
+  made.doubtful = await abandon("paper-in-doubt", "op-pay-1");
+  made.resolvable = await abandon("paper-to-resolve", "op-pay-2");
   for (let index = 0; index < 12; index += 1) await plan(`paper-${index}`);
   // A kind with a plan. The worker is refused the loopback address, so it fails by itself.
   made.download = (await ask("POST", "/v1/jobs", { kind: "download", work_id: "book-1", artifact_id: "book-1.epub", canonical_url: "http://127.0.0.1:9/book-1.epub" })).job_id;

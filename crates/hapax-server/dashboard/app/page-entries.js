@@ -6,7 +6,7 @@ import { cut, pretty, words } from "./format.js";
 import { time } from "./time.js";
 import { badge, code, command, confirmDialog, curl, diffView, empty, facts, field, json, list, panel, select, toast } from "./ui.js";
 
-const SOURCES = [["", "any source"], "telegram", "email", "webpage", "note"];
+const SOURCES = [["", "any source"], "telegram", "email", ["email-batch", "email-batch (imports)"], "webpage", "note"];
 
 export function show(context) {
   const [first] = context.rest;

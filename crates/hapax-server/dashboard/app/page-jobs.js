@@ -102,7 +102,7 @@ async function showOne(context, id) {
       if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
     }
   });
-  const plan = await graph(id, signal);
+  const plan = await graph(job, signal);
   const retryable = job.state === "FAILED" || job.state === "DEAD";
   return h(
     "div",
@@ -145,11 +145,14 @@ async function showOne(context, id) {
   );
 }
 
-// The plan of a kind that has one.
-async function graph(id, signal) {
+// The kinds that run by a plan. Others are not asked for one: a 404 would be noise.
+const PLANNED_KINDS = ["download", "intent", "enrich"];
+
+async function graph(job, signal) {
+  if (!PLANNED_KINDS.includes(job.kind)) return undefined;
   try {
-    const found = await get(at`/v1/jobs/${id}/graph`, { signal });
-    return found.nodes?.length ? found : undefined;
+    const found = await get(at`/v1/jobs/${job.job_id}/graph`, { signal });
+    return found.nodes.length ? found : undefined;
   } catch (error) {
     if (error.status === 404) return undefined;
     throw error;

@@ -189,8 +189,8 @@ function conflictPanel(key, conflicts) {
   return panelWith(
     `Conflicts (${conflicts.length})`,
     h("span", { class: "faint" }, "last ", time(last.at)),
-    h("p", null, "Another request came with this key. It did not run, and what is recorded did not change."),
-    conflicts.slice(0, 5).map((row) => h("div", { class: "stack" }, h("p", { class: "faint" }, time(row.at)), told(row))),
+    h("p", null, "Another request came with this key. It did not run, and what is recorded did not change. To see it beside the first one, paste its body."),
+    conflicts.slice(0, 5).map((row) => h("div", null, h("p", { class: "faint" }, time(row.at)), told(row))),
     compare(key),
   );
 }

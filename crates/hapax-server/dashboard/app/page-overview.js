@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { capped, micros, number } from "./format.js";
 import { follow } from "./live.js";
-import { absolute, span, timeZone } from "./time.js";
+import { absolute, clock, span } from "./time.js";
 import { command, curl, say } from "./ui.js";
 
 const SAMPLES_MAX = 720;
@@ -120,7 +120,7 @@ export async function show(context) {
     for (const one of charts) one.again();
     draw();
   };
-  document.addEventListener("hapax-theme", redraw, { signal: context.signal });
+  for (const event of ["hapax-theme", "hapax-zone"]) document.addEventListener(event, redraw, { signal: context.signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal: context.signal });
   // The first call comes once the page stands, and only then a chart knows its width.
   const watch = new ResizeObserver(() => {
@@ -220,7 +220,6 @@ function options(spec, box, figure) {
   return {
     width: box.clientWidth,
     height: box.clientHeight,
-    tzDate: (at) => (timeZone() === "utc" ? window.uPlot.tzDate(new Date(at * 1000), "Etc/UTC") : new Date(at * 1000)),
     legend: { show: false },
     cursor: { y: false, points: { size: 6, fill: ink } },
     hooks: {
@@ -233,7 +232,7 @@ function options(spec, box, figure) {
     },
     scales: { y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
     axes: [
-      { stroke: soft, grid: { show: false }, ticks: grid, font, space: 70 },
+      { stroke: soft, grid: { show: false }, ticks: grid, font, space: 70, size: 32, values: (_, all) => all.map((at) => clock(at * 1000)) },
       { stroke: soft, grid, ticks: { show: false }, font, size: 58, values: (_, all) => all.map((value) => spec.show(value)) },
     ],
     series: [{}, ...lines],

@@ -69,9 +69,14 @@ export async function show(context) {
         ["Storing failed", number(stats.storage_failures)],
       ]),
     ),
-    h("div", { class: "two" }, panel("Limits", facts(Object.entries(settings.limits ?? {}).map(([name, value]) => [words(name), name.includes("bytes") ? bytes(value) : number(value)]))), panel("Configuration", h("p", { class: "note" }, "Without secrets."), json(config, "Configuration"))),
+    h("div", { class: "two" }, panel("Limits", facts(Object.entries(settings.limits ?? {}).map(([name, value]) => [words(name.replace(/_ms$/, "")), amount(name, value)]))), panel("Configuration", h("p", { class: "note" }, "Without secrets."), json(config, "Configuration"))),
     panel("Elsewhere", h("div", { class: "row" }, h("a", { href: "/docs" }, "API reference"), h("a", { href: "/openapi.json" }, "OpenAPI document"), h("a", { href: "/metrics" }, "Metrics")), command(`hapax doctor`, "A command that checks the set-up")),
   );
+}
+
+function amount(name, value) {
+  if (name.endsWith("_ms")) return value % 1000 === 0 && value > 0 ? span(value / 1000) : `${value} ms`;
+  return name.includes("bytes") ? bytes(value) : number(value);
 }
 
 function plain(value) {

@@ -23,6 +23,7 @@ export function setTimeZone(next) {
     // Without storage the choice lasts as long as the page.
   }
   tick();
+  document.dispatchEvent(new Event("hapax-zone"));
 }
 
 export function loadTimeZone() {
@@ -66,6 +67,12 @@ export function absolute(at, where = zone) {
     `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)} ` +
     `UTC${sign}${two(Math.floor(far / 60))}:${two(far % 60)}`
   );
+}
+
+// "07:46:24", or "07:46" on the minute.
+export function clock(at) {
+  const [, hours] = absolute(at).split(" ");
+  return hours.slice(6, 8) === "00" ? hours.slice(0, 5) : hours.slice(0, 8);
 }
 
 // A time that stays true while it is on the page.

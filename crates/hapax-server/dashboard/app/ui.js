@@ -239,6 +239,7 @@ export function diffView(leftText, rightText, leftName, rightName) {
       "table",
       { class: "diff" },
       h("caption", { class: "quiet" }, `${leftName} beside ${rightName}`),
+      h("colgroup", null, ["n", "t", "n", "t"].map((name) => h("col", { class: name }))),
       h("thead", null, h("tr", null, h("th", { scope: "col", colspan: 2 }, leftName), h("th", { scope: "col", colspan: 2 }, rightName))),
       body,
     ),

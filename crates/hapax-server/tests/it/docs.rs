@@ -267,6 +267,29 @@ fn the_readme_lists_the_commands_that_there_are() {
 }
 
 #[test]
+fn the_pages_of_the_dashboard_that_are_named_are_there() {
+    let app = root().join("crates/hapax-server/dashboard/app");
+    let mut seen = BTreeSet::new();
+    for page in PAGES {
+        for rest in read(page).split("/ui/").skip(1) {
+            let is_part = |c: char| c.is_ascii_lowercase();
+            let name = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
+            // `/ui/…` stands for all of them.
+            if !name.is_empty() {
+                let file = app.join(format!("page-{name}.js"));
+                assert!(file.exists(), "{page} speaks of /ui/{name}");
+                seen.insert(name.to_owned());
+            }
+        }
+    }
+    let there = fs::read_dir(app).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("page-")
+    });
+    assert_eq!(seen.len(), there.count(), "the guides name {seen:?}");
+}
+
+#[test]
 fn the_metrics_that_operations_name_are_those_that_there_are() {
     let crates = root().join("crates");
     let (mut counted, mut folders) = (BTreeSet::new(), Vec::new());

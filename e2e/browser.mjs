@@ -51,11 +51,12 @@ export async function openPage(browser, base, options = {}) {
   return { context, page, faults, sizes, forgive, close: () => context.close() };
 }
 
-// What axe finds that is serious or critical, as lines.
-export async function audit(page) {
+// What axe finds that is serious or critical, as lines; by all of its rules, or by those that are named.
+export async function audit(page, rules) {
   // The page's policy forbids foreign scripts, so axe comes by the debugger's way.
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+  const options = { resultTypes: ["violations"], ...(rules ? { runOnly: rules } : {}) };
+  const found = await page.evaluate((all) => window.axe.run(document, all), options);
   return found.violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(" ")} ${node.failureSummary?.split("\n").slice(1, 2).join(" ").trim()}`));

@@ -20,7 +20,7 @@ export function pages(made) {
     ["job-in-doubt", `/ui/jobs/${made.doubtful}`, "Resolve…"],
     ["batches", "/ui/batches", "queued"],
     ["batch", `/ui/batches/${made.batch}`, "not yet"],
-    ["audit", "/ui/audit", "idempotency conflict"],
+    ["audit", "/ui/audit", "by itself"],
     ["settings", "/ui/settings", "survives power loss"],
   ];
 }

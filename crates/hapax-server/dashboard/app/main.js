@@ -141,7 +141,7 @@ function frame() {
       "header",
       { class: "top" },
       menu,
-      h("a", { href: "/ui/overview", class: "brand", "aria-label": "hapax, overview" }, h("span", { class: "mark", "aria-hidden": "true" }, "h"), "hapax"),
+      h("a", { href: "/ui/overview", class: "brand" }, h("span", { class: "mark" }, icon("mark")), "hapax"),
       h("span", { class: "tenant faint", title: `tenant ${session.tenant}` }, role),
       h("span", { class: "grow" }),
       zoneButton(),
@@ -242,7 +242,7 @@ function signIn(note) {
         }
       },
     },
-    h("h1", null, h("span", { class: "mark", "aria-hidden": "true" }, "h"), " Sign in to hapax"),
+    h("h1", null, h("span", { class: "mark" }, icon("mark")), " Sign in to hapax"),
     note ? h("p", { class: "note", role: "status" }, note) : null,
     h("label", { for: "token" }, "Token"),
     token,

@@ -230,7 +230,8 @@ function options(spec, box, figure) {
         },
       ],
     },
-    scales: { y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
+    // A window of two minutes at least: the first few samples stand at its end.
+    scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? 0) - 120), high ?? 1] }, y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
     axes: [
       { stroke: soft, grid: { show: false }, ticks: grid, font, space: 70, size: 32, values: (_, all) => all.map((at) => clock(at * 1000)) },
       { stroke: soft, grid, ticks: { show: false }, font, size: 58, values: (_, all) => all.map((value) => spec.show(value)) },

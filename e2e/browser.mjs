@@ -55,7 +55,7 @@ export async function openPage(browser, base, options = {}) {
 export async function audit(page, rules) {
   // The page's policy forbids foreign scripts, so axe comes by the debugger's way.
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
-  const options = { resultTypes: ["violations"], ...(rules ? { runOnly: rules } : {}) };
+  const options = { resultTypes: ["violations"], preload: false, iframes: false, ...(rules ? { runOnly: rules } : {}) };
   const found = await page.evaluate((all) => window.axe.run(document, all), options);
   return found.violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")

@@ -1,6 +1,6 @@
 // Where the nodes and edges of a plan stand: layers from left to right. Pure; drawing is in plan.js.
 
-export const NODE = { width: 148, height: 52, gapX: 56, gapY: 22, margin: 8 };
+export const NODE = { width: 156, height: 52, gapX: 50, gapY: 22, margin: 8 };
 
 // {nodes: [{name, x, y, …}], edges: [{from, to, path}], width, height}. Edges that close a circle are drawn and do not
 // count for the layers.

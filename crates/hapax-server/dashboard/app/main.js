@@ -48,7 +48,9 @@ function decodePart(part) {
   }
 }
 
-async function show() {
+// Shows what the address says. `again`: the page is there and only its data is new, so nothing jumps.
+async function show(again = false) {
+  const kept = again === true ? keep() : undefined;
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
@@ -66,7 +68,7 @@ async function show() {
     replace(main, h("h1", { tabindex: -1 }, "Nothing is here"), h("p", null, "Check the address, or go to ", h("a", { href: "/ui/overview" }, "the overview"), "."));
     return main.querySelector("h1").focus();
   }
-  replace(main, loading());
+  if (!kept) replace(main, loading());
   const context = {
     rest,
     signal,
@@ -74,6 +76,7 @@ async function show() {
     query: new URLSearchParams(location.search),
     can: (role) => RANK[session.role] >= RANK[role],
     go,
+    refresh: () => show(true),
     signOut,
     every: (ms, act) => every(ms, act, signal),
     // A heading for the tab and for history.
@@ -87,14 +90,40 @@ async function show() {
     replace(main, node);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return undefined;
-    replace(main, h("h1", { tabindex: -1 }, found[1]), problem(error, show));
+    replace(main, h("h1", { tabindex: -1 }, found[1]), problem(error, () => show()));
   }
+  if (kept) return restore(kept);
   const heading = main.querySelector("h1");
   heading?.setAttribute("tabindex", "-1");
   if (document.activeElement === document.body || !main.contains(document.activeElement)) heading?.focus({ preventScroll: true });
   window.scrollTo(0, 0);
   say(document.title.split(" · ").slice(0, -1).join(", "));
   return undefined;
+}
+
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
+
+// Where somebody is on the page: how far down, which details are open, what has the focus.
+function keep() {
+  const focusable = [...main.querySelectorAll(FOCUSABLE)];
+  const at = focusable.indexOf(document.activeElement);
+  return {
+    top: window.scrollY,
+    open: [...main.querySelectorAll("details")].map((one) => one.open),
+    focus: at < 0 ? undefined : { at, text: focusable[at].textContent },
+  };
+}
+
+function restore({ top, open, focus }) {
+  main.querySelectorAll("details").forEach((one, index) => {
+    if (index < open.length) one.open = open[index];
+  });
+  if (focus) {
+    const focusable = [...main.querySelectorAll(FOCUSABLE)];
+    const same = focusable[focus.at]?.textContent === focus.text ? focusable[focus.at] : focusable.find((one) => one.textContent === focus.text);
+    (same ?? main.querySelector("h1"))?.focus({ preventScroll: true });
+  }
+  window.scrollTo(0, top);
 }
 
 // Calls `act` every so often while the page is shown and looked at; the next call waits for the last one.
@@ -146,7 +175,7 @@ function frame() {
       h("span", { class: "grow" }),
       zoneButton(),
       themeButton(),
-      h("button", { type: "button", class: "ghost wide-only", onclick: () => showShortcuts(PAGES), "aria-keyshortcuts": "?" }, h("kbd", null, "?"), " keys"),
+      h("button", { type: "button", class: "ghost wide-only", onclick: () => showShortcuts(PAGES), "aria-keyshortcuts": "?" }, h("kbd", null, "?"), " shortcuts"),
       session.auth === "token" ? h("button", { type: "button", class: "ghost", onclick: signOut, "aria-label": "Sign out", title: "Sign out" }, icon("out")) : null,
     ),
     nav,
@@ -292,7 +321,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-addEventListener("popstate", show);
+addEventListener("popstate", () => show());
 
 onSignedOut(() => {
   session = undefined;

@@ -48,5 +48,5 @@ export function show(context) {
         ? empty("Nothing of this kind was noted", "", h("a", { href: "/ui/audit" }, "Show everything"))
         : empty("Nothing was noted yet", "Replays, conflicts, and every word of an operator are noted here. Send this twice to see a replay:", command(curl(session, "POST", "/v1/echo", { hello: "world" }, { "Idempotency-Key": "first-call" }))),
   });
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Audit"), h("p", null, "Rows are written in the transaction that they describe.")), form, rows.node);
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Audit"), h("p", null, "Every word of an operator, and what the engine replayed, refused or removed by itself.")), form, rows.node);
 }

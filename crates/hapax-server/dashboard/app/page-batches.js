@@ -54,7 +54,7 @@ async function showOne(context, id) {
   const shown = JSON.stringify(batch);
   context.every(4000, async () => {
     try {
-      if (JSON.stringify(await get(path, { signal })) !== shown) context.go(location.pathname, { replacing: true });
+      if (JSON.stringify(await get(path, { signal })) !== shown) context.refresh();
     } catch (error) {
       if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
     }

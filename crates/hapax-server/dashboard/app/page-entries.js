@@ -135,7 +135,7 @@ function comparable(entry) {
 
 async function showPolicies(context) {
   const { items } = await get("/v1/policies", { signal: context.signal });
-  const again = () => context.go(location.pathname, { replacing: true });
+  const again = context.refresh;
   const owner = context.can("owner");
   const rows = list({
     label: "Policies",

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { capped, short, words } from "./format.js";
 import { planView } from "./plan.js";
 import { countdown, span, time } from "./time.js";
-import { badge, command, confirmDialog, copyButton, curl, empty, facts, field, json, list, panel, problem, readJson, select, timeline, toast } from "./ui.js";
+import { badge, command, confirmDialog, copyButton, curl, empty, facts, field, json, list, panel, problem, readJson, select, shown, timeline, toast } from "./ui.js";
 
 const STATES = ["PLANNED", "LEASED", "HEAD_DONE", "RESUME_OK", "STREAMING", "FINALIZED", "INDEXED", "DEDUPED", "SKIPPED_DUPLICATE", "FAILED", "DEAD"];
 
@@ -92,12 +92,12 @@ async function showOne(context, id) {
   const { signal, can } = context;
   const job = await get(at`/v1/jobs/${id}`, { signal });
   context.title(job.work_id);
-  const again = () => context.go(location.pathname, { replacing: true });
-  const shown = JSON.stringify(job);
+  const again = context.refresh;
+  const seen = JSON.stringify(job);
   context.every(3000, async () => {
     if (document.querySelector("dialog[open]")) return;
     try {
-      if (JSON.stringify(await get(at`/v1/jobs/${id}`, { signal })) !== shown) again();
+      if (JSON.stringify(await get(at`/v1/jobs/${id}`, { signal })) !== seen) again();
     } catch (error) {
       if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
     }
@@ -117,7 +117,7 @@ async function showOne(context, id) {
       h("span", { class: "grow" }),
       retryable && can("owner") ? h("button", { type: "button", class: "primary", onclick: () => retry(job, again) }, "Retry…") : null,
     ),
-    job.error ? h("div", { class: "problem" }, h("p", null, h("strong", null, "Its last attempt failed"), job.state === "DEAD" ? ", and it was given up." : "."), json(job.error, "Error")) : null,
+    job.error ? h("div", { class: "problem" }, h("p", null, h("strong", null, "Its last attempt failed"), job.state === "DEAD" ? ", and it was given up." : "."), shown(job.error, "Error")) : null,
     panel(
       "Facts",
       facts([
@@ -127,7 +127,7 @@ async function showOne(context, id) {
         ["Lease", job.lease_until ? h("span", null, h("code", null, job.owner), " ", countdown(job.lease_until, "over: the next worker takes it")) : "nobody holds it"],
         ["Epoch", job.epoch],
         ["Attempts", `${job.attempts}, ${job.failures} failed of at most ${job.max_attempts}`],
-        ["Due", job.available_at ? time(job.available_at) : null],
+        ["Due", !job.lease_until && ["PLANNED", "FAILED"].includes(job.state) && job.available_at ? time(job.available_at) : null],
         ["Planned", time(job.created_at)],
         ["Changed", time(job.updated_at)],
         ["Job id", h("code", null, job.job_id)],
@@ -170,7 +170,7 @@ function operation(op, can, again) {
     body: [
       h("code", { class: "faint" }, op.op_key),
       op.state === "in_doubt" ? h("p", null, "Its runner was lost: nobody knows whether the effect happened. ", can("owner") ? h("button", { type: "button", class: "small", onclick: () => resolve(op, again) }, "Resolve…") : "An owner can resolve it.") : null,
-      op.error !== null && op.error !== undefined ? json(op.error, `Error of ${op.kind}`) : null,
+      op.error !== null && op.error !== undefined ? shown(op.error, `Error of ${op.kind}`) : null,
       op.result !== null && op.result !== undefined ? h("details", null, h("summary", null, "Result"), json(op.result, `Result of ${op.kind}`)) : null,
     ],
   };

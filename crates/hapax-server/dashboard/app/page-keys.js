@@ -66,7 +66,7 @@ async function showOne(context, id) {
   const key = await get(at`/v1/keys/${id}`, { signal });
   context.title(key.key);
   const trail = await get(query("/v1/audit", { key_id: id, limit: 200 }), { signal });
-  const again = () => context.go(location.pathname, { replacing: true });
+  const again = context.refresh;
   const tools = can("owner") ? actions(context, key, again) : [];
   const conflicts = trail.items.filter((row) => row.action === "idempotency_conflict");
   context.every(4000, async () => {
@@ -77,8 +77,10 @@ async function showOne(context, id) {
       const now = await get(at`/v1/keys/${id}`, { signal });
       if (now.state !== key.state) again();
     } catch (error) {
-      if (error.status === 404) again();
-      else if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
+      if (error.status === 404) {
+        toast("The key is gone: it was released or deleted", "warn");
+        context.go("/ui/keys");
+      } else if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
     }
   });
   return h(
@@ -234,12 +236,15 @@ function compare(key) {
 function actions(context, key, again) {
   const tools = [];
   const path = at`/v1/keys/${key.id}`;
-  if (key.state === "in_doubt" || key.state === "held") {
+  // While a runner holds the lease, only it can tell what happened.
+  const lost = key.state === "held" && Date.parse(key.lease_expires_at) < Date.now();
+  if (key.state === "in_doubt" || lost) {
     tools.push(
-      h("button", { type: "button", onclick: () => settle(path, key, again) }, "Settle…"),
-      h("button", { type: "button", onclick: () => release(path, key, again) }, "Release…"),
+      h("button", { type: "button", onclick: () => settle(path, again) }, "Settle…"),
+      h("button", { type: "button", onclick: () => release(context, path) }, "Release…"),
     );
   }
+  if (key.state === "settled") tools.push(h("button", { type: "button", onclick: () => erase(path, key, again) }, "Erase…"));
   tools.push(
     h(
       "button",
@@ -263,10 +268,10 @@ function actions(context, key, again) {
   return tools;
 }
 
-function settle(path, key, again) {
+function settle(path, again) {
   confirmDialog({
     title: "Settle this key?",
-    text: h("p", null, "You say that the request happened and what came of it. Every retry of it gets this answer", key.state === "held" ? ", and the runner that holds the key can no longer record its own" : "", "."),
+    text: h("p", null, "You say that the request happened and what came of it. Every retry of it gets this answer."),
     fields: [
       field("Status", h("input", { name: "status", type: "number", min: 200, max: 599, value: 200, required: true })),
       field("Body (JSON, may be empty)", h("textarea", { name: "body", rows: 5, spellcheck: "false" })),
@@ -284,7 +289,20 @@ function settle(path, key, again) {
   });
 }
 
-function release(path, key, again) {
+function erase(path, key, again) {
+  confirmDialog({
+    title: "Erase what is stored?",
+    text: h("p", null, "The request and the answer under ", h("code", null, key.key), " go for good; the key stays. A retry is told that it was erased, and does not run."),
+    action: "Erase",
+    act: async () => {
+      await post(`${path}/erase`);
+      toast("Content erased");
+      again();
+    },
+  });
+}
+
+function release(context, path) {
   confirmDialog({
     title: "Release this key?",
     text: h("p", null, "You say that the request did not happen. ", h("strong", null, "The next request with this key runs as new.")),
@@ -292,7 +310,7 @@ function release(path, key, again) {
     act: async () => {
       await post(`${path}/settle`, { release: true });
       toast("Key released");
-      again();
+      context.go("/ui/keys?state=in_doubt");
     },
   });
 }

@@ -5,7 +5,7 @@ import { h, replace } from "./dom.js";
 import { capped, micros, number } from "./format.js";
 import { follow } from "./live.js";
 import { absolute, clock, span } from "./time.js";
-import { command, curl, say } from "./ui.js";
+import { command, curl, say, toast } from "./ui.js";
 
 const SAMPLES_MAX = 720;
 
@@ -67,7 +67,7 @@ const CHARTS = [
 export async function show(context) {
   await loadPlotter();
   const state = h("span", { class: "status", role: "status" }, "Connecting…");
-  const cards = h("div", { class: "cards" });
+  const cards = h("div", { class: "cards five" });
   const charts = CHARTS.map(chart);
   const teach = h("div");
   let samples = [];
@@ -109,7 +109,13 @@ export async function show(context) {
         draw();
       },
       state: (word, at) => {
-        if (word === "waiting" && !state.classList.contains("waiting")) say("Live figures are not connected");
+        if (word === "waiting") {
+          if (!state.classList.contains("waiting")) say("Live figures are not connected");
+          // A stream does not tell why it was refused. If the session has ended, this leads to the sign-in.
+          get("/session", { signal: context.signal }).catch((error) => {
+            if (error.name !== "AbortError" && error.status !== 0 && error.status !== 401) toast(`Not connected: ${error.message}`, "bad");
+          });
+        }
         tellState(word, at);
       },
     },

@@ -4,7 +4,7 @@ import { at, get, post, query } from "./api.js";
 import { h, replace } from "./dom.js";
 import { short, words } from "./format.js";
 import { time } from "./time.js";
-import { badge, command, confirmDialog, copyButton, curl, empty, facts, field, json, list, panel, panelWith, problem, timeline, toast } from "./ui.js";
+import { badge, command, confirmDialog, copyButton, curl, empty, facts, field, json, list, panel, panelWith, problem, shown, timeline, toast } from "./ui.js";
 
 const STATUSES = ["accepted", "needs_clarification", "planned", "executed", "failed", "rejected"];
 
@@ -78,7 +78,7 @@ async function showOne(context, id) {
   const intent = await get(at`/v1/intents/${id}`, { signal });
   const { receipt, packet } = intent;
   context.title(short(id, 13));
-  const again = () => context.go(location.pathname, { replacing: true });
+  const again = context.refresh;
   const final = ["executed", "failed", "rejected"].includes(receipt.status);
   context.every(3000, async () => {
     if (final || document.querySelector("dialog[open]") || document.activeElement?.matches("textarea, input")) return;
@@ -144,7 +144,7 @@ function events(intent) {
       tone: TONES[op.state],
       title: h("span", { class: "row" }, STEPS[op.kind] ?? op.kind, badge(op.state), op.tries > 1 ? h("span", { class: "faint" }, `${op.tries} tries`) : null),
       body: [
-        op.error !== null && op.error !== undefined ? json(op.error, `Error of ${op.kind}`) : null,
+        op.error !== null && op.error !== undefined ? shown(op.error, `Error of ${op.kind}`) : null,
         op.result !== null && op.result !== undefined ? h("details", null, h("summary", null, "What was recorded"), json(op.result, `Result of ${op.kind}`)) : null,
       ],
     });

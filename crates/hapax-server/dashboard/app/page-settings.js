@@ -88,7 +88,7 @@ function durability(word) {
 }
 
 function testMode(context, on) {
-  const again = () => context.go(location.pathname, { replacing: true });
+  const again = context.refresh;
   const change = () =>
     confirmDialog({
       title: on ? "Turn the test mode off?" : "Turn the test mode on?",

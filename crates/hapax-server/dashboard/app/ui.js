@@ -149,12 +149,20 @@ export function loading(text = "Loading…") {
   return h("div", { class: "loading", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), text);
 }
 
+// A fact with longer code than this takes two columns.
+const WIDE = 44;
+
 // Names and values.
 export function facts(pairs) {
   return h(
     "dl",
     { class: "facts" },
-    pairs.filter((pair) => pair && pair[1] !== undefined && pair[1] !== null).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+    pairs
+      .filter((pair) => pair && pair[1] !== undefined && pair[1] !== null)
+      .map(([name, value]) => {
+        const cell = h("dd", null, value);
+        return h("div", { class: cell.textContent.length > WIDE && cell.querySelector("code") ? "wide" : null }, h("dt", null, name), cell);
+      }),
   );
 }
 
@@ -189,6 +197,11 @@ export function json(value, label) {
   }
   box.append(text.slice(from));
   return h("pre", { class: "code", tabindex: 0, role: "region", "aria-label": label }, box);
+}
+
+// A text as it is, anything else as JSON.
+export function shown(value, label) {
+  return typeof value === "string" ? code(value, label) : json(value, label);
 }
 
 // What happened, oldest first: [{at, title, tone?, body?}].

@@ -7,7 +7,7 @@ SELECT e.entry_id, e.id, e.created_at, e.updated_at, e.revision, e.source, e.int
        e.enrichment_model, e.prompt_version, e.enriched_hash, e.metadata::text, e.idempotency_policy_key,
        e.idempotency_key_primary, e.idempotency_key_secondary
   FROM {schema}.entries AS e
- WHERE e.tenant_id = $1::uuid AND e.source = $6::text AND e.created_at >= $2::timestamptz AND e.entry_id > 0
+ WHERE e.tenant_id = $1::uuid AND e.source = $6::text AND e.created_at >= $2::timestamptz AND e.created_at > '-infinity'
    AND (e.created_at, e.entry_id) < ($4::timestamptz, $5::bigint)
  ORDER BY e.created_at DESC, e.entry_id DESC
  LIMIT $3::bigint;

@@ -11,7 +11,7 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
                created_at, expires_at, completed_at, subject
           FROM idempotency_keys
          WHERE tenant_id = $1::uuid
-           AND created_at > '-infinity'
+           AND idempotency_key <> ''
            AND (idempotency_key COLLATE "C", id) > ($2::text, $3::uuid)
            AND (idempotency_key COLLATE "C", id) <= ($9::text, $10::uuid)
          ORDER BY idempotency_key COLLATE "C", id

@@ -2,7 +2,7 @@
 SELECT idempotency_key, id
   FROM idempotency_keys
  WHERE tenant_id = $1::uuid
-   AND created_at > '-infinity'
+   AND idempotency_key <> ''
    AND (idempotency_key COLLATE "C", id) > ($2::text, $3::uuid)
    AND (idempotency_key COLLATE "C", id) <= ($5::text, $6::uuid)
  ORDER BY idempotency_key COLLATE "C", id

@@ -11,7 +11,7 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
                created_at, expires_at, completed_at, subject
           FROM idempotency_keys
          WHERE tenant_id = $1::uuid
-           AND created_at > '-infinity'
+           AND route_pattern <> ''
            AND route_pattern = $4::text
            AND (created_at, id) < ($2::timestamptz, $3::uuid)
          ORDER BY created_at DESC, id DESC

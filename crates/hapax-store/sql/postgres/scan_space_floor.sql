@@ -2,7 +2,7 @@
 SELECT created_at, id
   FROM idempotency_keys
  WHERE tenant_id = $1::uuid
-   AND created_at > '-infinity'
+   AND route_pattern <> ''
    AND route_pattern = $5::text
    AND (created_at, id) < ($2::timestamptz, $3::uuid)
  ORDER BY created_at DESC, id DESC

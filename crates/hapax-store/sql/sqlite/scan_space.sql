@@ -12,7 +12,7 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
             WHERE apart.tenant_id = row.tenant_id AND apart.id = row.id AND apart.part = 'response'
        ) END,
        response_body_apart, created_at, expires_at, completed_at, subject
-  FROM idempotency_keys AS row
+  FROM idempotency_keys AS row INDEXED BY idx_idempotency_route
  WHERE tenant_id = ?1 AND route_pattern = ?4 AND (created_at, id) < (?2, ?3) AND (created_at, id) >= (?8, ?9)
    AND state NOT IN ('free', 'expired')
    AND (?5 IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= ?7 THEN 'in_doubt' ELSE state END = ?5)

@@ -12,25 +12,38 @@ export function openBrowser() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM,
     args: [
-      "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
     ],
   });
 }
 
 // A page in a context of its own. `faults` fills up; `forgive` takes what a test expects.
 export async function openPage(browser, base, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, colorScheme: "light", reducedMotion: "reduce", ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 860 },
+    colorScheme: "light",
+    reducedMotion: "reduce",
+    ...options,
+  });
   context.setDefaultTimeout(10_000);
   const page = await context.newPage();
   const faults = [];
   const sizes = new Map();
   await page.exposeBinding("e2eViolation", (_, text) => faults.push(`policy: ${text}`));
   await page.addInitScript(() => {
-    document.addEventListener("securitypolicyviolation", (event) => window.e2eViolation(`${event.violatedDirective} ${event.blockedURI}`));
+    document.addEventListener("securitypolicyviolation", (event) =>
+      window.e2eViolation(`${event.violatedDirective} ${event.blockedURI}`),
+    );
   });
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") faults.push(`console: ${message.text()} ${message.location().url}`);
+    if (message.type() === "error" || message.type() === "warning")
+      faults.push(`console: ${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
   page.on("request", (request) => {
@@ -46,7 +59,8 @@ export async function openPage(browser, base, options = {}) {
     }
   });
   const forgive = (pattern) => {
-    for (let index = faults.length - 1; index >= 0; index -= 1) if (pattern.test(faults[index])) faults.splice(index, 1);
+    for (let index = faults.length - 1; index >= 0; index -= 1)
+      if (pattern.test(faults[index])) faults.splice(index, 1);
   };
   return { context, page, faults, sizes, forgive, close: () => context.close() };
 }
@@ -59,5 +73,9 @@ export async function audit(page, rules) {
   const found = await page.evaluate((all) => window.axe.run(document, all), options);
   return found.violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(" ")} ${node.failureSummary?.split("\n").slice(1, 2).join(" ").trim()}`));
+    .flatMap(({ id, nodes }) =>
+      nodes.map(
+        (node) => `${id}: ${node.target.join(" ")} ${node.failureSummary?.split("\n").slice(1, 2).join(" ").trim()}`,
+      ),
+    );
 }

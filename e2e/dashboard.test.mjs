@@ -24,7 +24,12 @@ let owner;
 let local;
 
 before(async () => {
-  [browser, closed, open, blank] = await Promise.all([openBrowser(), startServer({ token: TOKEN }), startServer(), startServer()]);
+  [browser, closed, open, blank] = await Promise.all([
+    openBrowser(),
+    startServer({ token: TOKEN }),
+    startServer(),
+    startServer(),
+  ]);
   ask = client(closed.base, TOKEN);
   [made, there] = await Promise.all([ask, client(open.base)].map((one) => seed(one, { mbox: "archive.mbox" })));
   owner = await openPage(browser, closed.base);
@@ -86,7 +91,10 @@ test("a wrong token is refused with its code, the right one leads to the page th
   await page.getByRole("button", { name: "Sign in" }).click();
   await main(page).getByText("doubt-3").waitFor();
   const [cookie] = await one.context.cookies();
-  assert.deepEqual([cookie.name, cookie.httpOnly, cookie.sameSite, cookie.path], ["hapax_session", true, "Strict", "/"]);
+  assert.deepEqual(
+    [cookie.name, cookie.httpOnly, cookie.sameSite, cookie.path],
+    ["hapax_session", true, "Strict", "/"],
+  );
   assert.ok(!cookie.value.includes(TOKEN));
   one.forgive(/status of 401 .*\/session$/);
   assert.deepEqual(one.faults, []);
@@ -108,13 +116,20 @@ test("the first load is light", async () => {
 });
 
 test("empty pages teach a command that works", async () => {
-  const one = await openPage(browser, blank.base);
+  const one = await openPage(browser, blank.base, { viewport: { width: 360, height: 740 } });
   const { page } = one;
   for (const path of ["keys", "jobs", "receipts", "snapshots", "entries", "batches", "imports"]) {
     await page.goto(`${blank.base}/ui/${path}`);
     const command = await main(page).locator(".empty .command code").innerText();
     assert.ok(command.includes(blank.base), command);
-    execFileSync("bash", ["-euo", "pipefail", "-c", command.replaceAll("curl ", "curl -fsS ")], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    assert.ok(
+      (await page.evaluate(() => document.documentElement.scrollWidth)) <= 360,
+      `${path} is wider than a phone`,
+    );
+    execFileSync("bash", ["-euo", "pipefail", "-c", command.replaceAll("curl ", "curl -fsS ")], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     await page.reload();
     await main(page).locator("tbody tr").first().waitFor();
   }
@@ -212,7 +227,14 @@ test("keys are found by their start, their route and their state", async () => {
 test("a conflict is shown side by side", async () => {
   const { page } = owner;
   await asOwner(`/ui/keys/${made.conflict}`, "Conflicts (1)");
-  await page.getByLabel("The other body").fill(JSON.stringify({ room: 12, nights: 4, guest: { name: "Ada", note: PLANTED }, extras: ["breakfast", "late checkout"] }));
+  await page.getByLabel("The other body").fill(
+    JSON.stringify({
+      room: 12,
+      nights: 4,
+      guest: { name: "Ada", note: PLANTED },
+      extras: ["breakfast", "late checkout"],
+    }),
+  );
   await page.getByRole("button", { name: "Compare side by side" }).click();
   const changed = page.locator(".diff tr.change", { hasText: "nights" });
   await changed.waitFor();
@@ -256,13 +278,23 @@ test("a key in doubt is settled, another released; what is not JSON is refused i
   await page.getByRole("button", { name: "Release…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Release" }).click();
   await toasted(page, "Key released");
-  const again = await ask("POST", "/v1/keys/claim", { key: "doubt-2", method: "POST", path: "/api/v1/refunds", body: { refund: "doubt-2", amount: 1200 } });
+  const again = await ask("POST", "/v1/keys/claim", {
+    key: "doubt-2",
+    method: "POST",
+    path: "/api/v1/refunds",
+    body: { refund: "doubt-2", amount: 1200 },
+  });
   assert.equal(again.action, "process");
 });
 
 test("the content of a key is erased and the key stays", async () => {
   const { page } = owner;
-  const claimed = await ask("POST", "/v1/keys/claim", { key: "to-erase", method: "POST", path: "/api/v1/orders", body: { drink: "tea" } });
+  const claimed = await ask("POST", "/v1/keys/claim", {
+    key: "to-erase",
+    method: "POST",
+    path: "/api/v1/orders",
+    body: { drink: "tea" },
+  });
   await ask("POST", `/v1/keys/${claimed.id}/complete`, { token: claimed.token, status: 200, body: {} });
   await asOwner(`/ui/keys/${claimed.id}`, "tea");
   await page.getByRole("button", { name: "Erase…" }).click();
@@ -275,7 +307,13 @@ test("the content of a key is erased and the key stays", async () => {
 
 test("a page that is fresh again stays where it was", async () => {
   const { page } = owner;
-  const { job_id } = await ask("POST", "/v1/jobs", { kind: "still", work_id: "still", artifact_id: "a", canonical_url: "https://example.com/still", payload: { text: Array.from({ length: 40 }, (_, line) => `line ${line}`) } });
+  const { job_id } = await ask("POST", "/v1/jobs", {
+    kind: "still",
+    work_id: "still",
+    artifact_id: "a",
+    canonical_url: "https://example.com/still",
+    payload: { text: Array.from({ length: 40 }, (_, line) => `line ${line}`) },
+  });
   await asOwner(`/ui/jobs/${job_id}`, "line 39");
   await page.setViewportSize({ width: 1280, height: 400 });
   await page.getByRole("region", { name: "Payload" }).focus();
@@ -303,7 +341,10 @@ test("jobs are found by id, leases count down, and a plan shows how far it is", 
   await asOwner("/ui/jobs?q=paper-leased", "paper-leased");
   const left = main(page).locator("time[data-shows=countdown]").first();
   const first = await left.innerText();
-  await page.waitForFunction((text) => document.querySelector("time[data-shows=countdown]").textContent !== text, first);
+  await page.waitForFunction(
+    (text) => document.querySelector("time[data-shows=countdown]").textContent !== text,
+    first,
+  );
   await asOwner(`/ui/jobs?q=${made.leased}`, "paper-leased");
   await asOwner(`/ui/jobs/${made.download}`, "Plan: download");
   assert.match(await page.locator("svg.plan").getAttribute("aria-label"), /HEAD: failed/);
@@ -333,7 +374,10 @@ test("a policy is edited", async () => {
   await dialog.getByRole("button", { name: "Save" }).click();
   await toasted(page, "Policy saved");
   const policy = (await ask("GET", "/v1/policies")).items.find((one) => one.policy_key === "telegram_link_v1");
-  assert.deepEqual([policy.conflict_action, policy.update_fields, policy.enabled], ["update", ["title", "author"], true]);
+  assert.deepEqual(
+    [policy.conflict_action, policy.update_fields, policy.enabled],
+    ["update", ["title", "author"], true],
+  );
   await page.getByRole("button", { name: "Edit telegram_link_v1" }).click();
   await dialog.getByLabel("Fields that an update writes").fill("no_such_column");
   await dialog.getByRole("button", { name: "Save" }).click();
@@ -374,10 +418,16 @@ test("entries are found by their words, and an update shows what it replaced", a
 
 test("the test mode is switched on and off", async () => {
   const { page } = owner;
-  for (const [button, said, mode] of [["Turn on…", "Test mode is on", true], ["Turn off…", "Test mode is off", false]]) {
+  for (const [button, said, mode] of [
+    ["Turn on…", "Test mode is on", true],
+    ["Turn off…", "Test mode is off", false],
+  ]) {
     await asOwner("/ui/settings", "Test mode");
     await page.getByRole("button", { name: button }).click();
-    await page.getByRole("dialog").getByRole("button", { name: button.slice(0, -1) }).click();
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: button.slice(0, -1) })
+      .click();
     await toasted(page, said);
     assert.deepEqual(await ask("GET", "/db/test-mode"), [{ is_test_mode: mode }]);
   }
@@ -414,11 +464,21 @@ test("times change their zone", async () => {
 
 test("everything can be done by keyboard: go, search, walk, open, decide, close", async () => {
   const { page } = owner;
-  const doomed = await ask("POST", "/v1/keys/claim", { key: "by-keyboard", method: "POST", path: "/api/v1/orders", body: {} });
+  const doomed = await ask("POST", "/v1/keys/claim", {
+    key: "by-keyboard",
+    method: "POST",
+    path: "/api/v1/orders",
+    body: {},
+  });
   const { keyboard } = page;
   await asOwner("/ui/overview", "Requests");
   await keyboard.press("Shift+Tab");
-  for (let index = 0; index < 40 && !(await page.locator(".skip").evaluate((one) => one === document.activeElement)); index += 1) await keyboard.press("Shift+Tab");
+  for (
+    let index = 0;
+    index < 40 && !(await page.locator(".skip").evaluate((one) => one === document.activeElement));
+    index += 1
+  )
+    await keyboard.press("Shift+Tab");
   await keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.id), "main");
   await keyboard.press("?");
@@ -492,17 +552,29 @@ test("markup that people wrote is shown as text", async () => {
 });
 
 test("a viewer sees no button that would be refused, and a revoked token ends the session", async () => {
-  const viewer = JSON.parse(closed.run("token", "create", "--tenant", "00000000-0000-0000-0000-000000000000", "--role", "viewer", "--json"));
+  const viewer = JSON.parse(
+    closed.run("token", "create", "--tenant", "00000000-0000-0000-0000-000000000000", "--role", "viewer", "--json"),
+  );
   const one = await openPage(browser, closed.base);
   await signIn(one, `/ui/keys/${made["doubt-3"]}`, viewer.token);
   await main(one.page).getByText("An owner can settle or release it.").waitFor();
   const buttons = ["Delete…", "Settle…", "Release…", "Retry…", "Resolve…", "Replay…", "Turn on…", "Turn off…"];
   const none = async () => {
-    for (const name of buttons) assert.equal(await one.page.getByRole("button", { name, exact: true }).count(), 0, `${name} on ${one.page.url()}`);
+    for (const name of buttons)
+      assert.equal(
+        await one.page.getByRole("button", { name, exact: true }).count(),
+        0,
+        `${name} on ${one.page.url()}`,
+      );
     assert.equal(await one.page.getByRole("button", { name: /^Edit / }).count(), 0);
   };
   await none();
-  for (const [path, text] of [[`/ui/jobs/${made.download}`, "Plan: download"], [`/ui/receipts/${made.receipt}`, "Timeline"], ["/ui/entries/policies", "telegram_thought_v1"], ["/ui/settings", "Test mode"]]) {
+  for (const [path, text] of [
+    [`/ui/jobs/${made.download}`, "Plan: download"],
+    [`/ui/receipts/${made.receipt}`, "Timeline"],
+    ["/ui/entries/policies", "telegram_thought_v1"],
+    ["/ui/settings", "Test mode"],
+  ]) {
     await visit(one, closed.base, path, text);
     await none();
   }

@@ -21,8 +21,15 @@ try {
   const traffic = (async () => {
     for (let round = 0; !over; round += 1) {
       const calls = 6 + Math.round(5 * Math.sin(round / 40));
-      for (let call = 0; call < calls; call += 1) await ask("POST", "/v1/echo", { call }, { "Idempotency-Key": `call-${call}` });
-      if (round % 15 === 0) await ask("POST", "/v1/keys/claim", { key: "order-0001", method: "POST", path: "/api/v1/orders", body: { order: 1, total: round } });
+      for (let call = 0; call < calls; call += 1)
+        await ask("POST", "/v1/echo", { call }, { "Idempotency-Key": `call-${call}` });
+      if (round % 15 === 0)
+        await ask("POST", "/v1/keys/claim", {
+          key: "order-0001",
+          method: "POST",
+          path: "/api/v1/orders",
+          body: { order: 1, total: round },
+        });
       await new Promise((done) => setTimeout(done, 150));
     }
   })();
@@ -35,13 +42,21 @@ try {
       await page.locator("main .loading").first().waitFor({ state: "hidden" });
       if (name === "overview") await page.locator(".uplot canvas").last().waitFor();
       if (name === "key") {
-        await page.getByLabel("The other body").fill(JSON.stringify({ room: 12, nights: 4, guest: { name: "Ada" }, extras: ["breakfast", "late checkout"] }));
+        await page
+          .getByLabel("The other body")
+          .fill(
+            JSON.stringify({ room: 12, nights: 4, guest: { name: "Ada" }, extras: ["breakfast", "late checkout"] }),
+          );
         await page.getByRole("button", { name: "Compare side by side" }).click();
         await page.locator(".diff tr.change").first().waitFor();
       }
       // What is drawn from figures needs a frame.
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-      await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: true, clip: { x: 0, y: 0, width: 1280, height: TALL[name] ?? 860 } });
+      await page.screenshot({
+        path: `${folder}/${name}-${colorScheme}.png`,
+        fullPage: true,
+        clip: { x: 0, y: 0, width: 1280, height: TALL[name] ?? 860 },
+      });
     }
     await close();
   }

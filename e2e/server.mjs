@@ -63,6 +63,11 @@ export async function startServer({ token, folder, listen = "127.0.0.1:0" } = {}
     if (!keep) rmSync(home, { recursive: true, force: true });
   };
   // A command of the same program on the same data.
-  const run = (...words) => execFileSync(process.env.HAPAX_BIN, [...words, "--data", data], { cwd: home, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const run = (...words) =>
+    execFileSync(process.env.HAPAX_BIN, [...words, "--data", data], {
+      cwd: home,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+    });
   return { base, home, stop, run };
 }

@@ -11,14 +11,23 @@ const { relative, span, absolute } = await import(new URL("time.js", app));
 
 test("equal texts have equal rows", () => {
   const rows = sideBySide("a\nb", "a\nb");
-  assert.deepEqual(rows.map((row) => row.kind), ["same", "same"]);
+  assert.deepEqual(
+    rows.map((row) => row.kind),
+    ["same", "same"],
+  );
   assert.deepEqual(rows[1], { kind: "same", left: { line: 2, text: "b" }, right: { line: 2, text: "b" } });
 });
 
 test("a changed, a lost and a new line are told apart", () => {
   const rows = sideBySide("a\nb\nc\nd", "a\nB\nc\nd\ne");
-  assert.deepEqual(rows.map((row) => row.kind), ["same", "change", "same", "same", "more"]);
-  assert.deepEqual(sideBySide("a\nb\nc", "a\nc").map((row) => row.kind), ["same", "less", "same"]);
+  assert.deepEqual(
+    rows.map((row) => row.kind),
+    ["same", "change", "same", "same", "more"],
+  );
+  assert.deepEqual(
+    sideBySide("a\nb\nc", "a\nc").map((row) => row.kind),
+    ["same", "less", "same"],
+  );
 });
 
 test("both sides of a comparison can be read back from its rows", () => {
@@ -28,8 +37,20 @@ test("both sides of a comparison can be read back from its rows", () => {
     const text = () => Array.from({ length: next(12) }, () => "abc"[next(3)]).join("\n");
     const [left, right] = [text(), text()];
     const rows = sideBySide(left, right);
-    assert.equal(rows.filter((row) => row.left).map((row) => row.left.text).join("\n"), left);
-    assert.equal(rows.filter((row) => row.right).map((row) => row.right.text).join("\n"), right);
+    assert.equal(
+      rows
+        .filter((row) => row.left)
+        .map((row) => row.left.text)
+        .join("\n"),
+      left,
+    );
+    assert.equal(
+      rows
+        .filter((row) => row.right)
+        .map((row) => row.right.text)
+        .join("\n"),
+      right,
+    );
     for (const row of rows) if (row.kind === "same") assert.equal(row.left.text, row.right.text);
   }
 });
@@ -75,7 +96,10 @@ test("changes beyond the limit are told, not listed", () => {
 
 test("a member that every object inherits is compared like another", () => {
   assert.deepEqual(changes({}, JSON.parse('{"constructor": 1}')), [{ path: "constructor", new: 1 }]);
-  assert.equal(pretty(JSON.parse('{"__proto__": {"a": 1}, "b": 2}')), '{\n  "__proto__": {\n    "a": 1\n  },\n  "b": 2\n}');
+  assert.equal(
+    pretty(JSON.parse('{"__proto__": {"a": 1}, "b": 2}')),
+    '{\n  "__proto__": {\n    "a": 1\n  },\n  "b": 2\n}',
+  );
 });
 
 test("a summary line of the server is read", () => {
@@ -85,21 +109,38 @@ test("a summary line of the server is read", () => {
 
 test("a plan stands in layers, and nothing stands on something else", () => {
   const nodes = ["HEAD", "SKIP", "RESUME", "STREAM", "FINALIZE", "INDEX", "DEDUPE"].map((name) => ({ name }));
-  const edges = [["HEAD", "SKIP"], ["HEAD", "RESUME"], ["HEAD", "STREAM"], ["RESUME", "STREAM"], ["STREAM", "FINALIZE"], ["FINALIZE", "INDEX"], ["FINALIZE", "DEDUPE"]];
+  const edges = [
+    ["HEAD", "SKIP"],
+    ["HEAD", "RESUME"],
+    ["HEAD", "STREAM"],
+    ["RESUME", "STREAM"],
+    ["STREAM", "FINALIZE"],
+    ["FINALIZE", "INDEX"],
+    ["FINALIZE", "DEDUPE"],
+  ];
   const drawn = layout(nodes, edges);
   const at = Object.fromEntries(drawn.nodes.map((node) => [node.name, node]));
   for (const [from, to] of edges) assert.ok(at[to].x > at[from].x, `${from} → ${to}`);
   for (const a of drawn.nodes) {
     assert.ok(a.x >= 0 && a.y >= 0 && a.x + NODE.width <= drawn.width && a.y + NODE.height <= drawn.height, a.name);
     for (const b of drawn.nodes) {
-      if (a !== b) assert.ok(Math.abs(a.x - b.x) >= NODE.width || Math.abs(a.y - b.y) >= NODE.height, `${a.name} on ${b.name}`);
+      if (a !== b)
+        assert.ok(Math.abs(a.x - b.x) >= NODE.width || Math.abs(a.y - b.y) >= NODE.height, `${a.name} on ${b.name}`);
     }
   }
   assert.equal(drawn.edges.length, edges.length);
 });
 
 test("a plan with a circle, an unknown node and nothing at all can be drawn", () => {
-  const drawn = layout([{ name: "a" }, { name: "b" }], [["a", "b"], ["b", "a"], ["a", "nobody"], ["a", "a"]]);
+  const drawn = layout(
+    [{ name: "a" }, { name: "b" }],
+    [
+      ["a", "b"],
+      ["b", "a"],
+      ["a", "nobody"],
+      ["a", "a"],
+    ],
+  );
   assert.equal(drawn.edges.length, 2);
   assert.ok(drawn.nodes.every((node) => Number.isFinite(node.x) && Number.isFinite(node.y)));
   assert.equal(layout([], []).nodes.length, 0);

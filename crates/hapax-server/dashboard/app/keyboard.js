@@ -58,7 +58,17 @@ function walk(event, by) {
 }
 
 export function showShortcuts(pages) {
-  const line = (keys, text) => h("div", null, h("dt", null, keys.map((key) => h("kbd", null, key))), h("dd", null, text));
+  const line = (keys, text) =>
+    h(
+      "div",
+      null,
+      h(
+        "dt",
+        null,
+        keys.map((key) => h("kbd", null, key)),
+      ),
+      h("dd", null, text),
+    );
   const dialog = h(
     "dialog",
     { "aria-labelledby": "keys-title", class: "keys" },

@@ -65,7 +65,11 @@ async function show(again = false) {
   document.body.classList.remove("menu-open");
   document.querySelector(".menu")?.setAttribute("aria-expanded", "false");
   if (!found) {
-    replace(main, h("h1", { tabindex: -1 }, "Nothing is here"), h("p", null, "Check the address, or go to ", h("a", { href: "/ui/overview" }, "the overview"), "."));
+    replace(
+      main,
+      h("h1", { tabindex: -1 }, "Nothing is here"),
+      h("p", null, "Check the address, or go to ", h("a", { href: "/ui/overview" }, "the overview"), "."),
+    );
     return main.querySelector("h1").focus();
   }
   if (!kept) replace(main, loading());
@@ -90,12 +94,17 @@ async function show(again = false) {
     replace(main, node);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return undefined;
-    replace(main, h("h1", { tabindex: -1 }, found[1]), problem(error, () => show()));
+    replace(
+      main,
+      h("h1", { tabindex: -1 }, found[1]),
+      problem(error, () => show()),
+    );
   }
   if (kept) return restore(kept);
   const heading = main.querySelector("h1");
   heading?.setAttribute("tabindex", "-1");
-  if (document.activeElement === document.body || !main.contains(document.activeElement)) heading?.focus({ preventScroll: true });
+  if (document.activeElement === document.body || !main.contains(document.activeElement))
+    heading?.focus({ preventScroll: true });
   window.scrollTo(0, 0);
   say(document.title.split(" · ").slice(0, -1).join(", "));
   return undefined;
@@ -120,7 +129,10 @@ function restore({ top, open, focus }) {
   });
   if (focus) {
     const focusable = [...main.querySelectorAll(FOCUSABLE)];
-    const same = focusable[focus.at]?.textContent === focus.text ? focusable[focus.at] : focusable.find((one) => one.textContent === focus.text);
+    const same =
+      focusable[focus.at]?.textContent === focus.text
+        ? focusable[focus.at]
+        : focusable.find((one) => one.textContent === focus.text);
     (same ?? main.querySelector("h1"))?.focus({ preventScroll: true });
   }
   window.scrollTo(0, top);
@@ -144,7 +156,12 @@ function frame() {
     "nav",
     { id: "nav", "aria-label": "Pages" },
     PAGES.map(([path, name, , key]) =>
-      h("a", { href: `/ui/${path}`, "data-page": path, "aria-keyshortcuts": `g ${key}` }, icon(path), h("span", null, name)),
+      h(
+        "a",
+        { href: `/ui/${path}`, "data-page": path, "aria-keyshortcuts": `g ${key}` },
+        icon(path),
+        h("span", null, name),
+      ),
     ),
   );
   const menu = h(
@@ -175,8 +192,19 @@ function frame() {
       h("span", { class: "grow" }),
       zoneButton(),
       themeButton(),
-      h("button", { type: "button", class: "ghost wide-only", onclick: () => showShortcuts(PAGES), "aria-keyshortcuts": "?" }, h("kbd", null, "?"), " shortcuts"),
-      session.auth === "token" ? h("button", { type: "button", class: "ghost", onclick: signOut, "aria-label": "Sign out", title: "Sign out" }, icon("out")) : null,
+      h(
+        "button",
+        { type: "button", class: "ghost wide-only", onclick: () => showShortcuts(PAGES), "aria-keyshortcuts": "?" },
+        h("kbd", null, "?"),
+        " shortcuts",
+      ),
+      session.auth === "token"
+        ? h(
+            "button",
+            { type: "button", class: "ghost", onclick: signOut, "aria-label": "Sign out", title: "Sign out" },
+            icon("out"),
+          )
+        : null,
     ),
     nav,
     main,
@@ -275,7 +303,13 @@ function signIn(note) {
     note ? h("p", { class: "note", role: "status" }, note) : null,
     h("label", { for: "token" }, "Token"),
     token,
-    h("p", { id: "token-hint", class: "faint" }, "The first start printed one and keeps it in the file token of the data folder. Another: ", h("code", null, "hapax token create --tenant … --role viewer"), "."),
+    h(
+      "p",
+      { id: "token-hint", class: "faint" },
+      "The first start printed one and keeps it in the file token of the data folder. Another: ",
+      h("code", null, "hapax token create --tenant … --role viewer"),
+      ".",
+    ),
     refusal,
     button,
   );
@@ -307,14 +341,19 @@ async function start() {
 // ---- Events
 
 document.addEventListener("click", (event) => {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+    return;
   const target = event.target instanceof Element ? event.target : undefined;
   const link = target?.closest("a[href]");
   const href = link?.getAttribute("href");
   if (href?.startsWith("/ui/") && !href.startsWith("/ui/assets/")) {
     event.preventDefault();
     go(href);
-  } else if (!link && !target?.closest("button, input, select, textarea, label, summary, pre") && getSelection().isCollapsed) {
+  } else if (
+    !link &&
+    !target?.closest("button, input, select, textarea, label, summary, pre") &&
+    getSelection().isCollapsed
+  ) {
     // A row leads where its first cell leads.
     const row = target?.closest("tr[data-href]");
     if (row) go(row.dataset.href);

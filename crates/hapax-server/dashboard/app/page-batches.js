@@ -12,13 +12,24 @@ export function show(context) {
 
 function counts(batch) {
   const set = Object.entries(batch.counts ?? {}).filter(([, count]) => count > 0);
-  return set.length ? h("span", { class: "row" }, set.map(([status, count]) => h("span", { class: "row" }, badge(status), number(count)))) : "–";
+  return set.length
+    ? h(
+        "span",
+        { class: "row" },
+        set.map(([status, count]) => h("span", { class: "row" }, badge(status), number(count))),
+      )
+    : "–";
 }
 
 function showAll(context) {
   const { session, signal, every } = context;
   const open = context.query.get("open") === "true";
-  const tab = (value, name) => h("a", { href: query("/ui/batches", { open: value }), "aria-current": open === Boolean(value) ? "true" : null }, name);
+  const tab = (value, name) =>
+    h(
+      "a",
+      { href: query("/ui/batches", { open: value }), "aria-current": open === Boolean(value) ? "true" : null },
+      name,
+    );
   const rows = list({
     label: "Batches",
     every,
@@ -40,10 +51,24 @@ function showAll(context) {
         : empty(
             "No batches yet",
             "A batch asks a model about many texts at once. An import makes batches by itself; or send one:",
-            command(curl(session, "POST", "/enrich/t1/batch", { items: [{ title: "Once", clean_text: "Doing a thing once is enough." }] })),
+            command(
+              curl(session, "POST", "/enrich/t1/batch", {
+                items: [{ title: "Once", clean_text: "Doing a thing once is enough." }],
+              }),
+            ),
           ),
   });
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Batches"), h("p", null, "Tier-1 enrichment, many texts at a time.")), h("div", { class: "stack" }, h("div", { class: "tabs", role: "group", "aria-label": "Which" }, tab(undefined, "All"), tab(true, "Open")), rows.node));
+  return h(
+    "div",
+    null,
+    h("div", { class: "head" }, h("h1", null, "Batches"), h("p", null, "Tier-1 enrichment, many texts at a time.")),
+    h(
+      "div",
+      { class: "stack" },
+      h("div", { class: "tabs", role: "group", "aria-label": "Which" }, tab(undefined, "All"), tab(true, "Open")),
+      rows.node,
+    ),
+  );
 }
 
 async function showOne(context, id) {
@@ -68,7 +93,10 @@ async function showOne(context, id) {
     columns: [
       { name: "Item", class: "num", cell: (item) => item.item_id },
       { name: "Status", cell: (item) => badge(item.status) },
-      { name: "Entry", cell: (item) => (item.entry_id ? h("a", { href: at`/ui/entries/${item.entry_id}` }, item.entry_id) : "–") },
+      {
+        name: "Entry",
+        cell: (item) => (item.entry_id ? h("a", { href: at`/ui/entries/${item.entry_id}` }, item.entry_id) : "–"),
+      },
       { name: "What came", class: "main", cell: (item) => outcome(item) },
       { name: "Changed", cell: (item) => time(item.updated_at) },
     ],
@@ -77,9 +105,30 @@ async function showOne(context, id) {
   return h(
     "div",
     { class: "stack" },
-    h("div", { class: "head" }, h("span", { class: "crumb" }, h("a", { href: "/ui/batches" }, "Batches")), h("h1", { class: "mono" }, short(batch.batch_id, 13)), badge(batch.status)),
+    h(
+      "div",
+      { class: "head" },
+      h("span", { class: "crumb" }, h("a", { href: "/ui/batches" }, "Batches")),
+      h("h1", { class: "mono" }, short(batch.batch_id, 13)),
+      badge(batch.status),
+    ),
     batch.error ? h("div", { class: "problem" }, h("p", null, batch.error)) : null,
-    h("div", { class: "cards" }, Object.entries(batch.counts ?? {}).map(([status, count]) => h("div", { class: "card" }, h("span", { class: "name" }, words(status)), h("span", { class: `value ${count && (status === "failed" || status === "parse_error") ? "bad" : ""}` }, number(count))))),
+    h(
+      "div",
+      { class: "cards" },
+      Object.entries(batch.counts ?? {}).map(([status, count]) =>
+        h(
+          "div",
+          { class: "card" },
+          h("span", { class: "name" }, words(status)),
+          h(
+            "span",
+            { class: `value ${count && (status === "failed" || status === "parse_error") ? "bad" : ""}` },
+            number(count),
+          ),
+        ),
+      ),
+    ),
     panel(
       "Facts",
       facts([
@@ -102,7 +151,17 @@ async function showOne(context, id) {
 }
 
 function outcome(item) {
-  if (item.error) return [h("span", { class: "bad-text" }, item.error), item.raw ? h("details", null, h("summary", null, "What the model wrote"), code(item.raw, "Raw answer")) : null];
-  if (item.result) return h("details", null, h("summary", null, item.result.gist ?? item.result.topic_primary ?? "Result"), json(item.result, "Result"));
+  if (item.error)
+    return [
+      h("span", { class: "bad-text" }, item.error),
+      item.raw ? h("details", null, h("summary", null, "What the model wrote"), code(item.raw, "Raw answer")) : null,
+    ];
+  if (item.result)
+    return h(
+      "details",
+      null,
+      h("summary", null, item.result.gist ?? item.result.topic_primary ?? "Result"),
+      json(item.result, "Result"),
+    );
   return h("span", { class: "faint" }, "not yet");
 }

@@ -16,7 +16,12 @@ function bar(one) {
   const done = one.status === "completed";
   const part = size ? Math.min(1, offset / size) : done ? 1 : undefined;
   const text = part === undefined ? `${bytes(offset)} read` : `${Math.round(part * 100)} %`;
-  return h("span", null, h("progress", { class: "bar", max: 1, value: part, "aria-label": `Read: ${text}` }), h("span", { class: "faint" }, text));
+  return h(
+    "span",
+    null,
+    h("progress", { class: "bar", max: 1, value: part, "aria-label": `Read: ${text}` }),
+    h("span", { class: "faint" }, text),
+  );
 }
 
 function showAll(context) {
@@ -44,7 +49,12 @@ function showAll(context) {
         command(curl(session, "POST", "/import/email/mbox", { mbox_path: "archive.mbox", async: true })),
       ),
   });
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Imports"), h("p", null, "Mailboxes, message by message.")), rows.node);
+  return h(
+    "div",
+    null,
+    h("div", { class: "head" }, h("h1", null, "Imports"), h("p", null, "Mailboxes, message by message.")),
+    rows.node,
+  );
 }
 
 async function showOne(context, id) {
@@ -70,12 +80,35 @@ async function showOne(context, id) {
 }
 
 function draw(one) {
-  const counter = (name, value, tone) => h("div", { class: "card" }, h("span", { class: "name" }, name), h("span", { class: `value ${value ? (tone ?? "") : ""}` }, number(value)));
+  const counter = (name, value, tone) =>
+    h(
+      "div",
+      { class: "card" },
+      h("span", { class: "name" }, name),
+      h("span", { class: `value ${value ? (tone ?? "") : ""}` }, number(value)),
+    );
   const errors = one.errors ?? [];
   return [
-    h("div", { class: "head" }, h("span", { class: "crumb" }, h("a", { href: "/ui/imports" }, "Imports")), h("h1", { class: "mono" }, one.mbox_path), badge(one.status)),
+    h(
+      "div",
+      { class: "head" },
+      h("span", { class: "crumb" }, h("a", { href: "/ui/imports" }, "Imports")),
+      h("h1", { class: "mono" }, one.mbox_path),
+      badge(one.status),
+    ),
     one.error ? h("div", { class: "problem" }, h("p", null, one.error)) : null,
-    panel("Progress", bar(one), facts([["Step", one.step], ["Schema", one.schema], ["Read", `${bytes(one.progress?.offset)}${one.progress?.bytes ? ` of ${bytes(one.progress.bytes)}` : ""}`], ["Started", time(one.created_at)], ["Changed", time(one.updated_at)], ["Import id", h("code", null, one.import_id)]])),
+    panel(
+      "Progress",
+      bar(one),
+      facts([
+        ["Step", one.step],
+        ["Schema", one.schema],
+        ["Read", `${bytes(one.progress?.offset)}${one.progress?.bytes ? ` of ${bytes(one.progress.bytes)}` : ""}`],
+        ["Started", time(one.created_at)],
+        ["Changed", time(one.updated_at)],
+        ["Import id", h("code", null, one.import_id)],
+      ]),
+    ),
     h(
       "div",
       { class: "cards" },
@@ -104,7 +137,22 @@ function draw(one) {
         : h("p", { class: "note" }, "None. The index of an error is the place of the message in the file, from 0."),
     ),
     one.tier1_batches?.length
-      ? panel("Batches", h("div", { class: "row" }, one.tier1_batches.map((batch) => h("a", { href: at`/ui/batches/${batch.batch_id}` }, h("code", null, short(batch.batch_id, 13)), " ", badge(batch.status)))))
+      ? panel(
+          "Batches",
+          h(
+            "div",
+            { class: "row" },
+            one.tier1_batches.map((batch) =>
+              h(
+                "a",
+                { href: at`/ui/batches/${batch.batch_id}` },
+                h("code", null, short(batch.batch_id, 13)),
+                " ",
+                badge(batch.status),
+              ),
+            ),
+          ),
+        )
       : null,
   ];
 }

@@ -5,8 +5,27 @@ import { h, replace } from "./dom.js";
 import { pretty, short, words } from "./format.js";
 import { countdown, time } from "./time.js";
 import {
-  badge, changeTable, code, command, confirmDialog, copyButton, curl, diffView, empty, facts, field, json, jsonChanges, list,
-  panel, panelWith, readJson, select, summaryChanges, timeline, toast,
+  badge,
+  changeTable,
+  code,
+  command,
+  confirmDialog,
+  copyButton,
+  curl,
+  diffView,
+  empty,
+  facts,
+  field,
+  json,
+  jsonChanges,
+  list,
+  panel,
+  panelWith,
+  readJson,
+  select,
+  summaryChanges,
+  timeline,
+  toast,
 } from "./ui.js";
 
 const STATES = [["", "any state"], "held", "in_doubt", "settled", "erased"];
@@ -29,8 +48,20 @@ function showAll(context) {
         context.go(query("/ui/keys", Object.fromEntries(new FormData(form))));
       },
     },
-    field("Key starts with", h("input", { type: "search", name: "q", value: asked.q ?? "", autocomplete: "off", spellcheck: "false" })),
-    field("Route", h("input", { name: "route", value: asked.route ?? "", placeholder: "POST:bookings-hold", autocomplete: "off", spellcheck: "false" })),
+    field(
+      "Key starts with",
+      h("input", { type: "search", name: "q", value: asked.q ?? "", autocomplete: "off", spellcheck: "false" }),
+    ),
+    field(
+      "Route",
+      h("input", {
+        name: "route",
+        value: asked.route ?? "",
+        placeholder: "POST:bookings-hold",
+        autocomplete: "off",
+        spellcheck: "false",
+      }),
+    ),
     field("State", select("state", STATES, asked.state, { onchange: () => form.requestSubmit() })),
     h("button", { type: "submit" }, "Search"),
   );
@@ -47,18 +78,37 @@ function showAll(context) {
       { name: "State", cell: (key) => badge(key.state) },
       { name: "Status", class: "num", cell: (key) => key.status ?? "–" },
       { name: "Claimed", cell: (key) => time(key.created_at) },
-      { name: "Ends", cell: (key) => (key.state === "held" ? countdown(key.lease_expires_at, "lease lost") : time(key.expires_at)) },
+      {
+        name: "Ends",
+        cell: (key) => (key.state === "held" ? countdown(key.lease_expires_at, "lease lost") : time(key.expires_at)),
+      },
     ],
     none: () =>
       filtered
-        ? empty("No key matches", "A search is for the start of a key, as it was sent. Take a filter away, or look at ", h("a", { href: "/ui/keys" }, "all keys"), ".")
+        ? empty(
+            "No key matches",
+            "A search is for the start of a key, as it was sent. Take a filter away, or look at ",
+            h("a", { href: "/ui/keys" }, "all keys"),
+            ".",
+          )
         : empty(
             "No keys yet",
             "A key appears when a request carries one. Send this twice: the second answer is the first one, replayed.",
             command(curl(session, "POST", "/v1/echo", { hello: "world" }, { "Idempotency-Key": "first-call" })),
           ),
   });
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Keys"), h("p", null, "What was asked under a key, and what became of it.")), form, rows.node);
+  return h(
+    "div",
+    null,
+    h(
+      "div",
+      { class: "head" },
+      h("h1", null, "Keys"),
+      h("p", null, "What was asked under a key, and what became of it."),
+    ),
+    form,
+    rows.node,
+  );
 }
 
 async function showOne(context, id) {
@@ -115,7 +165,12 @@ async function showOne(context, id) {
       "div",
       { class: "two" },
       panel("Request", body(key.request, "Request")),
-      panel("Response", key.response ? [headers(key.response.headers), body(key.response, "Response")] : h("p", { class: "note" }, key.state === "held" ? "It still runs." : "None is recorded.")),
+      panel(
+        "Response",
+        key.response
+          ? [headers(key.response.headers), body(key.response, "Response")]
+          : h("p", { class: "note" }, key.state === "held" ? "It still runs." : "None is recorded."),
+      ),
     ),
     conflicts.length ? null : comparePanel(key),
     h(
@@ -130,16 +185,28 @@ async function showOne(context, id) {
 function doubt(key, owner) {
   return h(
     "div",
-    { class: "problem", role: "note" },
-    h("p", null, h("strong", null, "In doubt"), ": its runner was lost before it told the outcome. Nobody knows whether it happened, so retries are refused until a person decides."),
-    h("p", null, owner ? "Look at the system behind. If it happened, settle it with the answer; if not, release it." : "An owner can settle or release it."),
+    { class: "problem warn", role: "note" },
+    h(
+      "p",
+      null,
+      h("strong", null, "In doubt"),
+      ": its runner was lost before it told the outcome. Nobody knows whether it happened, so retries are refused until a person decides.",
+    ),
+    h(
+      "p",
+      null,
+      owner
+        ? "Look at the system behind. If it happened, settle it with the answer; if not, release it."
+        : "An owner can settle or release it.",
+    ),
   );
 }
 
 // What was recorded of a message: JSON, text, bytes, or why there is none.
 function body(part, label) {
   if (!part) return h("p", { class: "note" }, "Nothing is recorded.");
-  if (part.body_withheld) return h("p", { class: "note" }, "It belongs to another principal and is shown to an owner only.");
+  if (part.body_withheld)
+    return h("p", { class: "note" }, "It belongs to another principal and is shown to an owner only.");
   if (part.body_omitted) return h("p", { class: "note" }, "It was too large to keep.");
   if (part.body_base64 !== undefined) return code(part.body_base64, `${label}, base64`);
   if (part.body === undefined) return h("p", { class: "note" }, "It has no body.");
@@ -153,9 +220,21 @@ function headers(all) {
 
 function life(key, trail) {
   const events = [
-    { at: key.created_at, title: "Claimed", tone: "busy", body: h("span", { class: "faint" }, `${key.method} ${key.path}`) },
+    {
+      at: key.created_at,
+      title: "Claimed",
+      tone: "busy",
+      body: h("span", { class: "faint" }, `${key.method} ${key.path}`),
+    },
   ];
-  const tones = { idempotency_conflict: "bad", idempotency_replay: "good", key_settled: "good", key_released: "warn", idempotency_expired: "warn", key_erased: "warn" };
+  const tones = {
+    idempotency_conflict: "bad",
+    idempotency_replay: "good",
+    key_settled: "good",
+    key_released: "warn",
+    idempotency_expired: "warn",
+    key_erased: "warn",
+  };
   for (const row of trail) {
     events.push({
       at: row.at,
@@ -165,18 +244,34 @@ function life(key, trail) {
     });
   }
   if (key.settled_at) events.push({ at: key.settled_at, title: `Settled with ${key.status}`, tone: "good" });
-  if (key.state === "held") events.push({ at: key.lease_expires_at, title: "The lease ends, unless it is renewed", tone: "calm" });
-  if (key.expires_at && key.state !== "in_doubt") events.push({ at: key.expires_at, title: "Expires: the next use runs as new", tone: "calm" });
+  if (key.state === "held")
+    events.push({ at: key.lease_expires_at, title: "The lease ends, unless it is renewed", tone: "calm" });
+  if (key.expires_at && key.state !== "in_doubt")
+    events.push({ at: key.expires_at, title: "Expires: the next use runs as new", tone: "calm" });
   return events.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
 function auditRows(trail) {
-  if (trail.items.length === 0) return h("p", { class: "note" }, "Nothing was noted about this key yet: no replay, no conflict, no word of an operator.");
+  if (trail.items.length === 0)
+    return h(
+      "p",
+      { class: "note" },
+      "Nothing was noted about this key yet: no replay, no conflict, no word of an operator.",
+    );
   return [
     h(
       "ul",
       { class: "audit-rows" },
-      trail.items.map((row) => h("li", null, h("span", { class: "faint" }, time(row.at)), " ", words(row.action), row.actor ? ` by ${row.actor}` : "")),
+      trail.items.map((row) =>
+        h(
+          "li",
+          null,
+          h("span", { class: "faint" }, time(row.at)),
+          " ",
+          words(row.action),
+          row.actor ? ` by ${row.actor}` : "",
+        ),
+      ),
     ),
     trail.next_cursor ? h("a", { href: query("/ui/audit", { key_id: trail.items[0].key_id }) }, "All of them") : null,
   ];
@@ -187,11 +282,23 @@ function conflictPanel(key, conflicts) {
   const told = (row) =>
     Array.isArray(row.details?.diff_summary) && row.details.diff_summary.length
       ? changeTable(summaryChanges(row.details.diff_summary), "What the refused request would have changed")
-      : h("p", { class: "note" }, "Refused with hash ", h("code", null, row.details?.current_hash ?? "–"), "; the first was ", h("code", null, row.details?.original_hash ?? "–"), ".");
+      : h(
+          "p",
+          { class: "note" },
+          "Refused with hash ",
+          h("code", null, row.details?.current_hash ?? "–"),
+          "; the first was ",
+          h("code", null, row.details?.original_hash ?? "–"),
+          ".",
+        );
   return panelWith(
     `Conflicts (${conflicts.length})`,
     h("span", { class: "faint" }, "last ", time(last.at)),
-    h("p", null, "Another request came with this key. It did not run, and what is recorded did not change. To see it beside the first one, paste its body."),
+    h(
+      "p",
+      null,
+      "Another request came with this key. It did not run, and what is recorded did not change. To see it beside the first one, paste its body.",
+    ),
     conflicts.slice(0, 5).map((row) => h("div", null, h("p", { class: "faint" }, time(row.at)), told(row))),
     compare(key),
   );
@@ -203,9 +310,15 @@ function comparePanel(key) {
 
 // The recorded request beside one that is pasted, for whoever holds the log of the refused one.
 function compare(key) {
-  if (key.request?.body === undefined) return h("p", { class: "note" }, "The recorded request has no body to compare with.");
+  if (key.request?.body === undefined)
+    return h("p", { class: "note" }, "The recorded request has no body to compare with.");
   const result = h("div", { class: "stack", "aria-live": "polite" });
-  const box = h("textarea", { rows: 5, name: "other", spellcheck: "false", placeholder: '{"paste": "the refused body here"}' });
+  const box = h("textarea", {
+    rows: 5,
+    name: "other",
+    spellcheck: "false",
+    placeholder: '{"paste": "the refused body here"}',
+  });
   const form = h(
     "form",
     {
@@ -224,7 +337,11 @@ function compare(key) {
         const left = typeof recorded === "string" ? recorded : pretty(recorded);
         const right = typeof other === "string" ? other : pretty(other);
         const found = isText ? [] : jsonChanges(recorded, other);
-        replace(result, diffView(left, right, "Recorded request", "Other request"), found.length ? changeTable(found, "Changes by path") : null);
+        replace(
+          result,
+          diffView(left, right, "Recorded request", "Other request"),
+          found.length ? changeTable(found, "Changes by path") : null,
+        );
       },
     },
     field("The other body", box, "It stays in this page: nothing is sent."),
@@ -244,7 +361,8 @@ function actions(context, key, again) {
       h("button", { type: "button", onclick: () => release(context, path) }, "Release…"),
     );
   }
-  if (key.state === "settled") tools.push(h("button", { type: "button", onclick: () => erase(path, key, again) }, "Erase…"));
+  if (key.state === "settled")
+    tools.push(h("button", { type: "button", onclick: () => erase(path, key, again) }, "Erase…"));
   tools.push(
     h(
       "button",
@@ -253,7 +371,15 @@ function actions(context, key, again) {
         onclick: () =>
           confirmDialog({
             title: "Delete this key?",
-            text: h("p", null, "The record of ", h("code", null, key.key), " goes, its answer with it. ", h("strong", null, "The next request with this key runs again"), ", even if it is a retry of one that already ran. The audit trail keeps that you did this."),
+            text: h(
+              "p",
+              null,
+              "The record of ",
+              h("code", null, key.key),
+              " goes, its answer with it. ",
+              h("strong", null, "The next request with this key runs again"),
+              ", even if it is a retry of one that already ran. The audit trail keeps that you did this.",
+            ),
             action: "Delete the key",
             act: async () => {
               await remove(path);
@@ -292,7 +418,13 @@ function settle(path, again) {
 function erase(path, key, again) {
   confirmDialog({
     title: "Erase what is stored?",
-    text: h("p", null, "The request and the answer under ", h("code", null, key.key), " go for good; the key stays. A retry is told that it was erased, and does not run."),
+    text: h(
+      "p",
+      null,
+      "The request and the answer under ",
+      h("code", null, key.key),
+      " go for good; the key stays. A retry is told that it was erased, and does not run.",
+    ),
     action: "Erase",
     act: async () => {
       await post(`${path}/erase`);
@@ -305,7 +437,12 @@ function erase(path, key, again) {
 function release(context, path) {
   confirmDialog({
     title: "Release this key?",
-    text: h("p", null, "You say that the request did not happen. ", h("strong", null, "The next request with this key runs as new.")),
+    text: h(
+      "p",
+      null,
+      "You say that the request did not happen. ",
+      h("strong", null, "The next request with this key runs as new."),
+    ),
     action: "Release",
     act: async () => {
       await post(`${path}/settle`, { release: true });
@@ -314,4 +451,3 @@ function release(context, path) {
     },
   });
 }
-

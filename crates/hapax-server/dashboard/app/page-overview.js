@@ -81,7 +81,13 @@ export async function show(context) {
     if (quiet && !teach.firstChild) {
       replace(
         teach,
-        h("div", { class: "panel empty" }, h("h3", null, "Nothing has been asked in this window"), h("p", null, "Send this twice and watch the requests and replays move."), command(curl(context.session, "POST", "/v1/echo", { hello: "world" }, { "Idempotency-Key": "first-call" }))),
+        h(
+          "div",
+          { class: "panel empty" },
+          h("h3", null, "Nothing has been asked in this window"),
+          h("p", null, "Send this twice and watch the requests and replays move."),
+          command(curl(context.session, "POST", "/v1/echo", { hello: "world" }, { "Idempotency-Key": "first-call" })),
+        ),
       );
     } else if (!quiet) replace(teach);
   };
@@ -113,7 +119,8 @@ export async function show(context) {
           if (!state.classList.contains("waiting")) say("Live figures are not connected");
           // A stream does not tell why it was refused. If the session has ended, this leads to the sign-in.
           get("/session", { signal: context.signal }).catch((error) => {
-            if (error.name !== "AbortError" && error.status !== 0 && error.status !== 401) toast(`Not connected: ${error.message}`, "bad");
+            if (error.name !== "AbortError" && error.status !== 0 && error.status !== 401)
+              toast(`Not connected: ${error.message}`, "bad");
           });
         }
         tellState(word, at);
@@ -126,7 +133,8 @@ export async function show(context) {
     for (const one of charts) one.again();
     draw();
   };
-  for (const event of ["hapax-theme", "hapax-zone"]) document.addEventListener(event, redraw, { signal: context.signal });
+  for (const event of ["hapax-theme", "hapax-zone"])
+    document.addEventListener(event, redraw, { signal: context.signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal: context.signal });
   // The first call comes once the page stands, and only then a chart knows its width.
   const watch = new ResizeObserver(() => {
@@ -146,27 +154,75 @@ export async function show(context) {
   return h(
     "div",
     { class: "stack" },
-    h("div", { class: "head" }, h("h1", null, "Overview"), state, h("span", { class: "grow" }), first.node ? h("span", { class: "faint" }, "node ", h("code", null, typeof first.node === "string" ? first.node : (first.node.name ?? first.node.id ?? ""))) : null),
+    h(
+      "div",
+      { class: "head" },
+      h("h1", null, "Overview"),
+      state,
+      h("span", { class: "grow" }),
+      first.node
+        ? h(
+            "span",
+            { class: "faint" },
+            "node ",
+            h("code", null, typeof first.node === "string" ? first.node : (first.node.name ?? first.node.id ?? "")),
+          )
+        : null,
+    ),
     cards,
     teach,
-    h("div", { class: "charts" }, charts.map((one) => one.figure)),
+    h(
+      "div",
+      { class: "charts" },
+      charts.map((one) => one.figure),
+    ),
   );
 }
 
 function drawCards(box, now) {
   const jobs = now.jobs;
   const card = (name, value, hint, href, tone) =>
-    h(href ? "a" : "div", { class: "card", href }, h("span", { class: "name" }, name), h("span", { class: `value ${tone ?? ""}` }, value), h("span", { class: "hint" }, hint));
+    h(
+      href ? "a" : "div",
+      { class: "card", href },
+      h("span", { class: "name" }, name),
+      h("span", { class: `value ${tone ?? ""}` }, value),
+      h("span", { class: "hint" }, hint),
+    );
   const focused = document.activeElement?.closest?.(".card")?.getAttribute("href");
   replace(
     box,
     card("Requests", `${number(now.requests)}/s`, `${number(now.replays)}/s replayed`, "/ui/keys"),
-    card("Conflicts", `${number(now.conflicts)}/s`, "another body, same key", "/ui/audit?action=idempotency_conflict", now.conflicts > 0 ? "warn" : ""),
-    card("In doubt", capped(now.in_doubt), "keys that wait for a person", "/ui/keys?state=in_doubt", now.in_doubt > 0 ? "warn" : ""),
+    card(
+      "Conflicts",
+      `${number(now.conflicts)}/s`,
+      "another body, same key",
+      "/ui/audit?action=idempotency_conflict",
+      now.conflicts > 0 ? "warn" : "",
+    ),
+    card(
+      "In doubt",
+      capped(now.in_doubt),
+      "keys that wait for a person",
+      "/ui/keys?state=in_doubt",
+      now.in_doubt > 0 ? "warn" : "",
+    ),
     card("Lookup p99", micros(now.lookup_us_p99), `half below ${micros(now.lookup_us_p50)}`),
     card("Jobs ready", capped(jobs.ready), `${capped(jobs.running)} running`, "/ui/jobs"),
-    card("Jobs failed", capped(jobs.failed), "rest, then run again", "/ui/jobs?state=FAILED", jobs.failed > 0 ? "warn" : ""),
-    card("Dead letters", capped(jobs.dead), "given up; a person retries", "/ui/jobs?state=DEAD", jobs.dead > 0 ? "bad" : ""),
+    card(
+      "Jobs failed",
+      capped(jobs.failed),
+      "rest, then run again",
+      "/ui/jobs?state=FAILED",
+      jobs.failed > 0 ? "warn" : "",
+    ),
+    card(
+      "Dead letters",
+      capped(jobs.dead),
+      "given up; a person retries",
+      "/ui/jobs?state=DEAD",
+      jobs.dead > 0 ? "bad" : "",
+    ),
     card("Receipts open", capped(now.receipts_open), "not yet at their end", "/ui/receipts"),
     card("Imports running", capped(now.imports_running), "mailboxes", "/ui/imports"),
     card("Batches open", capped(now.batches_open), "Tier-1 enrichment", "/ui/batches"),
@@ -179,15 +235,28 @@ function drawCards(box, now) {
 function chart(spec) {
   const box = h("div", { class: "plot", "aria-hidden": "true" });
   const values = spec.series.map(() => h("b", null, "–"));
-  const key = h("ul", { class: "key" }, spec.series.map(([name], index) => h("li", { class: `series-${index + 1}` }, h("span", null, name), values[index])));
-  const figure = h("figure", { class: "panel chart" }, h("figcaption", null, h("h2", null, spec.name), h("span", null, spec.unit)), box, key);
+  const key = h(
+    "ul",
+    { class: "key" },
+    spec.series.map(([name], index) => h("li", { class: `series-${index + 1}` }, h("span", null, name), values[index])),
+  );
+  const figure = h(
+    "figure",
+    { class: "panel chart" },
+    h("figcaption", null, h("h2", null, spec.name), h("span", null, spec.unit)),
+    box,
+    key,
+  );
   let plot;
   const again = () => {
     plot?.destroy();
     plot = undefined;
   };
   const draw = (samples) => {
-    const data = [samples.map((sample) => Date.parse(sample.at) / 1000), ...spec.series.map(([, of]) => samples.map((sample) => of(sample) ?? null))];
+    const data = [
+      samples.map((sample) => Date.parse(sample.at) / 1000),
+      ...spec.series.map(([, of]) => samples.map((sample) => of(sample) ?? null)),
+    ];
     spec.series.forEach(([, of], index) => {
       const text = spec.show(of(samples.at(-1)) ?? null);
       if (values[index].textContent !== text) values[index].textContent = text;
@@ -197,7 +266,8 @@ function chart(spec) {
     else plot = new window.uPlot(options(spec, box, figure), data, box);
   };
   const fit = () => {
-    if (plot && box.clientWidth > 0 && plot.width !== box.clientWidth) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
+    if (plot && box.clientWidth > 0 && plot.width !== box.clientWidth)
+      plot.setSize({ width: box.clientWidth, height: box.clientHeight });
   };
   return { figure, box, draw, again, fit };
 }
@@ -232,15 +302,37 @@ function options(spec, box, figure) {
       setCursor: [
         (plot) => {
           const index = plot.cursor.idx;
-          box.title = index === null || index === undefined ? "" : `${absolute(plot.data[0][index] * 1000)}: ` + spec.series.map(([name], at) => `${name} ${spec.show(plot.data[at + 1][index])}`).join(", ");
+          box.title =
+            index === null || index === undefined
+              ? ""
+              : `${absolute(plot.data[0][index] * 1000)}: ` +
+                spec.series.map(([name], at) => `${name} ${spec.show(plot.data[at + 1][index])}`).join(", ");
         },
       ],
     },
     // A window of two minutes at least: the first few samples stand at its end.
-    scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? 0) - 120), high ?? 1] }, y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] } },
+    scales: {
+      x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? 0) - 120), high ?? 1] },
+      y: { range: (_, low, high) => [0, Math.max(1, (high ?? 1) * 1.1)] },
+    },
     axes: [
-      { stroke: soft, grid: { show: false }, ticks: grid, font, space: 70, size: 32, values: (_, all) => all.map((at) => clock(at * 1000)) },
-      { stroke: soft, grid, ticks: { show: false }, font, size: 58, values: (_, all) => all.map((value) => spec.show(value)) },
+      {
+        stroke: soft,
+        grid: { show: false },
+        ticks: grid,
+        font,
+        space: 70,
+        size: 32,
+        values: (_, all) => all.map((at) => clock(at * 1000)),
+      },
+      {
+        stroke: soft,
+        grid,
+        ticks: { show: false },
+        font,
+        size: 58,
+        values: (_, all) => all.map((value) => spec.show(value)),
+      },
     ],
     series: [{}, ...lines],
   };

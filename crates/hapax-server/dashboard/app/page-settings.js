@@ -8,7 +8,9 @@ import { badge, command, confirmDialog, facts, json, panel, problem, toast } fro
 
 export async function show(context) {
   const { signal, session } = context;
-  const [settings, health, mode, stats] = await Promise.all(["/v1/settings", "/health", "/db/test-mode", "/v1/stats"].map((path) => get(path, { signal })));
+  const [settings, health, mode, stats] = await Promise.all(
+    ["/v1/settings", "/health", "/db/test-mode", "/v1/stats"].map((path) => get(path, { signal })),
+  );
   const ready = h("span", null, "…");
   const look = async () => {
     try {
@@ -46,7 +48,10 @@ export async function show(context) {
         facts([
           ["Role", session.role],
           ["Tenant", h("code", null, session.tenant)],
-          ["Token", session.token_id ? h("code", null, session.token_id) : session.auth === "none" ? "none is asked for" : null],
+          [
+            "Token",
+            session.token_id ? h("code", null, session.token_id) : session.auth === "none" ? "none is asked for" : null,
+          ],
           ["Ends", session.expires_at ? time(session.expires_at) : null],
         ]),
         session.auth === "none"
@@ -69,8 +74,31 @@ export async function show(context) {
         ["Storing failed", number(stats.storage_failures)],
       ]),
     ),
-    h("div", { class: "two" }, panel("Limits", facts(Object.entries(settings.limits ?? {}).map(([name, value]) => [words(name.replace(/_ms$/, "")), amount(name, value)]))), panel("Configuration", h("p", { class: "note" }, "Without secrets."), json(config, "Configuration"))),
-    panel("Elsewhere", h("div", { class: "row" }, h("a", { href: "/docs" }, "API reference"), h("a", { href: "/openapi.json" }, "OpenAPI document"), h("a", { href: "/metrics" }, "Metrics")), command(`hapax doctor`, "A command that checks the set-up")),
+    h(
+      "div",
+      { class: "two" },
+      panel(
+        "Limits",
+        facts(
+          Object.entries(settings.limits ?? {}).map(([name, value]) => [
+            words(name.replace(/_ms$/, "")),
+            amount(name, value),
+          ]),
+        ),
+      ),
+      panel("Configuration", h("p", { class: "note" }, "Without secrets."), json(config, "Configuration")),
+    ),
+    panel(
+      "Elsewhere",
+      h(
+        "div",
+        { class: "row" },
+        h("a", { href: "/docs" }, "API reference"),
+        h("a", { href: "/openapi.json" }, "OpenAPI document"),
+        h("a", { href: "/metrics" }, "Metrics"),
+      ),
+      command(`hapax doctor`, "A command that checks the set-up"),
+    ),
   );
 }
 
@@ -84,7 +112,11 @@ function plain(value) {
 }
 
 function durability(word) {
-  return word === "full" ? "full: an acknowledged write survives power loss" : word === "relaxed" ? "relaxed: power loss may take the last moments" : words(word);
+  return word === "full"
+    ? "full: an acknowledged write survives power loss"
+    : word === "relaxed"
+      ? "relaxed: power loss may take the last moments"
+      : words(word);
 }
 
 function testMode(context, on) {
@@ -92,7 +124,13 @@ function testMode(context, on) {
   const change = () =>
     confirmDialog({
       title: on ? "Turn the test mode off?" : "Turn the test mode on?",
-      text: h("p", null, on ? "Entries are read from and written to pkm again, on every node, from the next request on." : "Entries are read from and written to pkm_test from the next request on, on every node. What is in pkm stays as it is."),
+      text: h(
+        "p",
+        null,
+        on
+          ? "Entries are read from and written to pkm again, on every node, from the next request on."
+          : "Entries are read from and written to pkm_test from the next request on, on every node. What is in pkm stays as it is.",
+      ),
       action: on ? "Turn off" : "Turn on",
       tone: "primary",
       act: async () => {
@@ -103,6 +141,13 @@ function testMode(context, on) {
     });
   return panel(
     "Test mode",
-    h("div", { class: "row" }, badge(on ? "on" : "off", on ? "warn" : "calm"), h("span", null, on ? "Entries go to pkm_test." : "Entries go to pkm."), h("span", { class: "grow" }), context.can("owner") ? h("button", { type: "button", onclick: change }, on ? "Turn off…" : "Turn on…") : null),
+    h(
+      "div",
+      { class: "row" },
+      badge(on ? "on" : "off", on ? "warn" : "calm"),
+      h("span", null, on ? "Entries go to pkm_test." : "Entries go to pkm."),
+      h("span", { class: "grow" }),
+      context.can("owner") ? h("button", { type: "button", onclick: change }, on ? "Turn off…" : "Turn on…") : null,
+    ),
   );
 }

@@ -4,7 +4,24 @@ import { at, get, query } from "./api.js";
 import { h, replace } from "./dom.js";
 import { pretty, short } from "./format.js";
 import { time } from "./time.js";
-import { badge, changeTable, command, copyButton, curl, diffView, empty, facts, field, json, jsonChanges, list, loading, panel, problem, select } from "./ui.js";
+import {
+  badge,
+  changeTable,
+  command,
+  copyButton,
+  curl,
+  diffView,
+  empty,
+  facts,
+  field,
+  json,
+  jsonChanges,
+  list,
+  loading,
+  panel,
+  problem,
+  select,
+} from "./ui.js";
 
 const idOf = (entity) => entity.courseId ?? entity.id;
 const nameOf = (entity) => entity.name ?? entity.label;
@@ -19,7 +36,13 @@ export async function show(context) {
 function showAll(context, collections, collection) {
   const { session, signal } = context;
   const search = context.query.get("search");
-  if (!collection) return h("div", null, h("h1", null, "Snapshots"), empty("No collections", "Name one in the configuration: [collections.orders] with id = \"/order/number\"."));
+  if (!collection)
+    return h(
+      "div",
+      null,
+      h("h1", null, "Snapshots"),
+      empty("No collections", 'Name one in the configuration: [collections.orders] with id = "/order/number".'),
+    );
   const form = h(
     "form",
     {
@@ -32,8 +55,19 @@ function showAll(context, collections, collection) {
         context.go(query(at`/ui/snapshots/${data.get("collection")}`, { search: data.get("search") }));
       },
     },
-    field("Collection", select("collection", collections.map(({ name }) => [name, name]), collection, { onchange: () => form.requestSubmit() })),
-    field("Search", h("input", { type: "search", name: "search", value: search ?? "", autocomplete: "off", spellcheck: "false" })),
+    field(
+      "Collection",
+      select(
+        "collection",
+        collections.map(({ name }) => [name, name]),
+        collection,
+        { onchange: () => form.requestSubmit() },
+      ),
+    ),
+    field(
+      "Search",
+      h("input", { type: "search", name: "search", value: search ?? "", autocomplete: "off", spellcheck: "false" }),
+    ),
     h("button", { type: "submit" }, "Search"),
   );
   const path = at`/v1/${collection}`;
@@ -54,9 +88,24 @@ function showAll(context, collections, collection) {
     none: () =>
       search
         ? empty("Nothing matches", "", h("a", { href: at`/ui/snapshots/${collection}` }, "Show all of them"))
-        : empty("No snapshots yet", `One payload is one snapshot, however often it comes. Its id is at ${pointer}. Send one:`, command(curl(session, "POST", `${path}/ingest`, example(pointer)))),
+        : empty(
+            "No snapshots yet",
+            `One payload is one snapshot, however often it comes. Its id is at ${pointer}. Send one:`,
+            command(curl(session, "POST", `${path}/ingest`, example(pointer))),
+          ),
   });
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Snapshots"), h("p", null, "Every payload that came, once, with its history.")), form, rows.node);
+  return h(
+    "div",
+    null,
+    h(
+      "div",
+      { class: "head" },
+      h("h1", null, "Snapshots"),
+      h("p", null, "Every payload that came, once, with its history."),
+    ),
+    form,
+    rows.node,
+  );
 }
 
 // A payload that has an id where the collection looks for it.
@@ -76,7 +125,10 @@ async function showOne(context, collection, id) {
   const place = snapshots.findIndex((one) => one.snapshotId === to);
   const from = context.query.get("from") ?? snapshots[place + 1]?.snapshotId;
   const result = h("div", { class: "stack", "aria-live": "polite" });
-  const options = snapshots.map((one) => [one.snapshotId, `${short(one.snapshotId, 13)}, ${one.created_at.slice(0, 19).replace("T", " ")} UTC${one.current ? ", current" : ""}`]);
+  const options = snapshots.map((one) => [
+    one.snapshotId,
+    `${short(one.snapshotId, 13)}, ${one.created_at.slice(0, 19).replace("T", " ")} UTC${one.current ? ", current" : ""}`,
+  ]);
   const form = h(
     "form",
     {
@@ -97,7 +149,13 @@ async function showOne(context, collection, id) {
     h(
       "div",
       { class: "head" },
-      h("span", { class: "crumb" }, h("a", { href: "/ui/snapshots" }, "Snapshots"), " / ", h("a", { href: at`/ui/snapshots/${collection}` }, collection)),
+      h(
+        "span",
+        { class: "crumb" },
+        h("a", { href: "/ui/snapshots" }, "Snapshots"),
+        " / ",
+        h("a", { href: at`/ui/snapshots/${collection}` }, collection),
+      ),
       h("h1", null, nameOf(entity) ?? id),
       copyButton(id, "Copy id"),
     ),
@@ -112,7 +170,12 @@ async function showOne(context, collection, id) {
         ["Changed", time(entity.updated_at)],
       ]),
     ),
-    snapshots.length > 1 ? panel("Difference", form, result) : panel("Difference", h("p", { class: "note" }, "There is one snapshot so far. A payload that differs makes the next.")),
+    snapshots.length > 1
+      ? panel("Difference", form, result)
+      : panel(
+          "Difference",
+          h("p", { class: "note" }, "There is one snapshot so far. A payload that differs makes the next."),
+        ),
     h(
       "div",
       { class: "two" },
@@ -126,8 +189,26 @@ async function showOne(context, collection, id) {
               "li",
               { class: one.current ? "good" : "calm" },
               h("div", { class: "when" }, time(one.created_at)),
-              h("div", { class: "what row" }, h("a", { class: "mono", href: query(location.pathname, { from: one.snapshotId, to: entity.currentSnapshotId }), title: "Compare with the current one" }, short(one.snapshotId, 13)), one.current ? badge("current", "good") : null),
-              h("div", { class: "faint" }, `came ${one.seen === 1 ? "once" : `${one.seen} times`}, last `, time(one.seen_at)),
+              h(
+                "div",
+                { class: "what row" },
+                h(
+                  "a",
+                  {
+                    class: "mono",
+                    href: query(location.pathname, { from: one.snapshotId, to: entity.currentSnapshotId }),
+                    title: "Compare with the current one",
+                  },
+                  short(one.snapshotId, 13),
+                ),
+                one.current ? badge("current", "good") : null,
+              ),
+              h(
+                "div",
+                { class: "faint" },
+                `came ${one.seen === 1 ? "once" : `${one.seen} times`}, last `,
+                time(one.seen_at),
+              ),
             ),
           ),
         ),
@@ -146,9 +227,20 @@ async function compare(path, from, to, box, signal) {
     replace(
       box,
       diffView(pretty(old.payload), pretty(now.payload), `From ${short(from, 13)}`, `To ${short(to, 13)}`),
-      found.length ? h("details", null, h("summary", null, `Changes by path (${found.length})`), changeTable(found, "Changes by path")) : null,
+      found.length
+        ? h(
+            "details",
+            null,
+            h("summary", null, `Changes by path (${found.length})`),
+            changeTable(found, "Changes by path"),
+          )
+        : null,
     );
   } catch (error) {
-    if (error.name !== "AbortError") replace(box, problem(error, () => compare(path, from, to, box, signal)));
+    if (error.name !== "AbortError")
+      replace(
+        box,
+        problem(error, () => compare(path, from, to, box, signal)),
+      );
   }
 }

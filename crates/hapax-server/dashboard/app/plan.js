@@ -41,7 +41,9 @@ export function planView(graph, focusNode) {
         s("rect", { width: NODE.width, height: NODE.height, rx: 8 }),
         s("text", { x: 12, y: 22, class: "name" }, cut(node.name, 16)),
         s("text", { x: 12, y: 40, class: "state" }, `${SIGN[node.state] ?? "•"} ${words(node.state)}`),
-        node.class ? s("text", { x: NODE.width - 10, y: 40, class: "class", "text-anchor": "end" }, cut(words(node.class), 12)) : null,
+        node.class
+          ? s("text", { x: NODE.width - 10, y: 40, class: "class", "text-anchor": "end" }, cut(words(node.class), 12))
+          : null,
       ),
     ),
   );

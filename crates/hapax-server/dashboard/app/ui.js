@@ -8,13 +8,47 @@ import { fullTime } from "./time.js";
 
 // Which tone a state has. The word itself is always shown too.
 const TONE = {
-  settled: "good", executed: "good", done: "good", completed: "good", answered: "good", INDEXED: "good", DEDUPED: "good",
-  FINALIZED: "good", inserted: "good", ok: "good", ready: "good", enabled: "good",
-  held: "busy", running: "busy", LEASED: "busy", HEAD_DONE: "busy", RESUME_OK: "busy", STREAMING: "busy",
-  submitted: "busy", collecting: "busy", accepted: "busy", planned: "calm", PLANNED: "calm", queued: "calm",
-  pending: "calm", waiting: "warn", needs_clarification: "warn", in_doubt: "warn", open: "warn", retryable: "warn",
-  stale: "warn", FAILED: "bad", DEAD: "bad", failed: "bad", rejected: "bad", parse_error: "bad", erased: "calm",
-  SKIPPED_DUPLICATE: "calm", skipped: "calm", disabled: "calm", updated: "busy",
+  settled: "good",
+  executed: "good",
+  done: "good",
+  completed: "good",
+  answered: "good",
+  INDEXED: "good",
+  DEDUPED: "good",
+  FINALIZED: "good",
+  inserted: "good",
+  ok: "good",
+  ready: "good",
+  enabled: "good",
+  held: "busy",
+  running: "busy",
+  LEASED: "busy",
+  HEAD_DONE: "busy",
+  RESUME_OK: "busy",
+  STREAMING: "busy",
+  submitted: "busy",
+  collecting: "busy",
+  accepted: "busy",
+  planned: "calm",
+  PLANNED: "calm",
+  queued: "calm",
+  pending: "calm",
+  waiting: "warn",
+  needs_clarification: "warn",
+  in_doubt: "warn",
+  open: "warn",
+  retryable: "warn",
+  stale: "warn",
+  FAILED: "bad",
+  DEAD: "bad",
+  failed: "bad",
+  rejected: "bad",
+  parse_error: "bad",
+  erased: "calm",
+  SKIPPED_DUPLICATE: "calm",
+  skipped: "calm",
+  disabled: "calm",
+  updated: "busy",
 };
 
 export function badge(state, tone) {
@@ -133,13 +167,21 @@ export function problem(error, retry) {
     "div",
     { class: "problem", role: "alert" },
     h("p", null, h("strong", null, code), known && error.status ? ` (${error.status})` : "", ": ", error.message),
-    faults.length ? h("ul", null, faults.map((fault) => h("li", null, h("code", null, fault.path || "/"), ": ", fault.message))) : null,
+    faults.length
+      ? h(
+          "ul",
+          null,
+          faults.map((fault) => h("li", null, h("code", null, fault.path || "/"), ": ", fault.message)),
+        )
+      : null,
     error.details?.reason ? h("p", null, "Reason: ", String(error.details.reason)) : null,
     h(
       "p",
       { class: "row" },
       documented ? h("a", { href: `/docs/errors/${encodeURIComponent(code)}` }, `What ${code} means`) : null,
-      error.trace_id ? h("span", null, "trace ", h("code", null, error.trace_id), " ", copyButton(error.trace_id)) : null,
+      error.trace_id
+        ? h("span", null, "trace ", h("code", null, error.trace_id), " ", copyButton(error.trace_id))
+        : null,
       retry ? h("button", { type: "button", class: "small", onclick: retry }, "Try again") : null,
     ),
   );
@@ -161,18 +203,33 @@ export function facts(pairs) {
       .filter((pair) => pair && pair[1] !== undefined && pair[1] !== null)
       .map(([name, value]) => {
         const cell = h("dd", null, value);
-        return h("div", { class: cell.textContent.length > WIDE && cell.querySelector("code") ? "wide" : null }, h("dt", null, name), cell);
+        return h(
+          "div",
+          { class: cell.textContent.length > WIDE && cell.querySelector("code") ? "wide" : null },
+          h("dt", null, name),
+          cell,
+        );
       }),
   );
 }
 
 export function panel(title, ...children) {
-  return h("section", { class: "panel" }, title ? h("header", { class: "panel-head" }, h("h2", null, title)) : null, h("div", { class: "panel-body" }, children));
+  return h(
+    "section",
+    { class: "panel" },
+    title ? h("header", { class: "panel-head" }, h("h2", null, title)) : null,
+    h("div", { class: "panel-body" }, children),
+  );
 }
 
 // A panel with something at the right end of its head.
 export function panelWith(title, tool, ...children) {
-  return h("section", { class: "panel" }, h("header", { class: "panel-head" }, h("h2", null, title), h("div", { class: "row" }, tool)), h("div", { class: "panel-body" }, children));
+  return h(
+    "section",
+    { class: "panel" },
+    h("header", { class: "panel-head" }, h("h2", null, title), h("div", { class: "row" }, tool)),
+    h("div", { class: "panel-body" }, children),
+  );
 }
 
 // Text that is kept as it is, in a box that scrolls.
@@ -230,7 +287,8 @@ export function diffView(leftText, rightText, leftName, rightName) {
   const near = rows.map(() => false);
   rows.forEach((row, index) => {
     if (row.kind === "same") return;
-    for (let at = Math.max(0, index - AROUND); at <= Math.min(rows.length - 1, index + AROUND); at += 1) near[at] = true;
+    for (let at = Math.max(0, index - AROUND); at <= Math.min(rows.length - 1, index + AROUND); at += 1)
+      near[at] = true;
   });
   const differs = rows.some((row) => row.kind !== "same");
   let index = 0;
@@ -253,8 +311,21 @@ export function diffView(leftText, rightText, leftName, rightName) {
       "table",
       { class: "diff" },
       h("caption", { class: "quiet" }, `${leftName} beside ${rightName}`),
-      h("colgroup", null, ["n", "t", "n", "t"].map((name) => h("col", { class: name }))),
-      h("thead", null, h("tr", null, h("th", { scope: "col", colspan: 2 }, leftName), h("th", { scope: "col", colspan: 2 }, rightName))),
+      h(
+        "colgroup",
+        null,
+        ["n", "t", "n", "t"].map((name) => h("col", { class: name })),
+      ),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          h("th", { scope: "col", colspan: 2 }, leftName),
+          h("th", { scope: "col", colspan: 2 }, rightName),
+        ),
+      ),
       body,
     ),
   );
@@ -276,7 +347,12 @@ function diffRow(row) {
   const [head, old, now, tail] = row.kind === "change" ? within(row.left.text, row.right.text) : [];
   const cell = (side, mark, middle) => {
     if (!side) return [h("td", { class: "line" }), h("td", { class: "none" })];
-    const text = row.kind === "change" ? [head, h(mark, null, middle), tail] : row.kind === "same" ? side.text : h(mark, null, side.text);
+    const text =
+      row.kind === "change"
+        ? [head, h(mark, null, middle), tail]
+        : row.kind === "same"
+          ? side.text
+          : h(mark, null, side.text);
     return [h("td", { class: "line" }, side.line), h("td", { class: mark === "del" ? "old" : "new" }, text)];
   };
   return add(line, [cell(row.left, "del", old), cell(row.right, "ins", now)]);
@@ -292,8 +368,28 @@ export function changeTable(list, label) {
       "table",
       { class: "changes" },
       h("caption", { class: "quiet" }, label),
-      h("thead", null, h("tr", null, ["Path", "Before", "After"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", null, known.map((change) => h("tr", null, h("th", { scope: "row" }, h("code", null, change.path)), valueCell(change, "old", "del"), valueCell(change, "new", "ins")))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Path", "Before", "After"].map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        known.map((change) =>
+          h(
+            "tr",
+            null,
+            h("th", { scope: "row" }, h("code", null, change.path)),
+            valueCell(change, "old", "del"),
+            valueCell(change, "new", "ins"),
+          ),
+        ),
+      ),
     ),
     list.some((change) => change.more) ? h("p", { class: "note" }, "More changes are not listed.") : null,
   );
@@ -351,7 +447,13 @@ export function confirmDialog({ title, text, fields, action, tone = "danger", ac
 
 // A field with its label.
 export function field(label, control, hint) {
-  return h("label", { class: "field" }, h("span", null, label), control, hint ? h("small", { class: "faint" }, hint) : null);
+  return h(
+    "label",
+    { class: "field" },
+    h("span", null, label),
+    control,
+    hint ? h("small", { class: "faint" }, hint) : null,
+  );
 }
 
 // A choice of one of several.
@@ -376,7 +478,15 @@ export function list({ label, columns, load, href, none, refresh, every }) {
   const table = h(
     "table",
     { class: "rows", role: "table", "aria-label": label },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) => h("th", { scope: "col", role: "columnheader", class: column.class }, column.name)))),
+    h(
+      "thead",
+      { role: "rowgroup" },
+      h(
+        "tr",
+        { role: "row" },
+        columns.map((column) => h("th", { scope: "col", role: "columnheader", class: column.class }, column.name)),
+      ),
+    ),
     body,
   );
   let pages = 0;
@@ -401,7 +511,11 @@ export function list({ label, columns, load, href, none, refresh, every }) {
       foot,
       cursor
         ? h("button", { type: "button", onclick: (event) => next(cursor, event.currentTarget) }, "Show more")
-        : h("span", { class: "faint" }, body.children.length === 1 ? "1 row" : `${body.children.length} rows, all there are`),
+        : h(
+            "span",
+            { class: "faint" },
+            body.children.length === 1 ? "1 row" : `${body.children.length} rows, all there are`,
+          ),
     );
   const next = async (cursor, button) => {
     button.disabled = true;
@@ -414,7 +528,11 @@ export function list({ label, columns, load, href, none, refresh, every }) {
       more(page.next_cursor);
       body.children[first]?.querySelector("a")?.focus();
     } catch (error) {
-      if (error.name !== "AbortError") replace(foot, problem(error, () => more(cursor)));
+      if (error.name !== "AbortError")
+        replace(
+          foot,
+          problem(error, () => more(cursor)),
+        );
     }
   };
   const first = async (quiet) => {
@@ -434,11 +552,20 @@ export function list({ label, columns, load, href, none, refresh, every }) {
       replace(body, page.items.map(rowOf));
       more(page.next_cursor);
       if (!table.isConnected) replace(box, table, foot);
-      if (focusedOn) [...body.children].find((row) => row.dataset.href === focusedOn)?.querySelector("a.row-link")?.focus();
+      if (focusedOn)
+        [...body.children]
+          .find((row) => row.dataset.href === focusedOn)
+          ?.querySelector("a.row-link")
+          ?.focus();
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (quiet) replace(foot, h("span", { class: "bad-text" }, `not fresh: ${error.code ?? "page_error"}, ${error.message}`));
-      else replace(box, problem(error, () => first(false)));
+      if (quiet)
+        replace(foot, h("span", { class: "bad-text" }, `not fresh: ${error.code ?? "page_error"}, ${error.message}`));
+      else
+        replace(
+          box,
+          problem(error, () => first(false)),
+        );
     }
   };
   if (every && refresh) {

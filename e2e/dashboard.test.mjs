@@ -101,6 +101,31 @@ test("a wrong token is refused with its code, the right one leads to the page th
   await one.close();
 });
 
+test("the page comes with its policy, and a cookie alone changes nothing", async () => {
+  const { headers } = await fetch(`${closed.base}/ui/keys`);
+  const policy = headers.get("content-security-policy");
+  for (const part of [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ]) {
+    assert.ok(policy.split("; ").includes(part), `${part} is not in ${policy}`);
+  }
+  assert.equal(headers.get("x-content-type-options"), "nosniff");
+  assert.equal(headers.get("referrer-policy"), "no-referrer");
+  await asOwner("/ui/keys", "booking-7f3a");
+  const answer = await owner.page.evaluate(async (id) => {
+    const response = await fetch(`/v1/keys/${id}`, { method: "DELETE" });
+    return [response.status, (await response.json()).error.details.reason];
+  }, made.held);
+  assert.deepEqual(answer, [403, "csrf"]);
+  await ask("GET", `/v1/keys/${made.held}`);
+  owner.forgive(/status of 403 .*\/v1\/keys\//);
+});
+
 test("the first load is light", async () => {
   const one = await openPage(browser, open.base);
   const { page, sizes } = one;
@@ -242,6 +267,25 @@ test("a conflict is shown side by side", async () => {
   assert.equal(await changed.locator("ins").innerText(), "4");
   await page.locator(".diff tr.more", { hasText: "late checkout" }).waitFor();
   assert.equal(await page.locator(".changes tbody tr").count(), 2);
+});
+
+test("an integer that a double cannot hold keeps its digits, and a conflict in the last one is seen", async () => {
+  const { page } = owner;
+  const response = await fetch(`${closed.base}/v1/echo`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json", "Idempotency-Key": "digits" },
+    body: '{"account":9007199254740993}',
+  });
+  assert.equal(response.status, 200);
+  const { items } = await ask("GET", "/v1/keys?q=digits");
+  await asOwner(`/ui/keys/${items[0].id}`, "9007199254740993");
+  await page.getByText("Compare the request with another body").click();
+  await page.getByLabel("The other body").fill('{"account":9007199254740992}');
+  await page.getByRole("button", { name: "Compare side by side" }).click();
+  const changed = page.locator(".diff tr.change");
+  await changed.waitFor();
+  assert.deepEqual([await changed.locator("del").innerText(), await changed.locator("ins").innerText()], ["3", "2"]);
+  assert.equal(await page.locator(".changes tbody th").innerText(), "account");
 });
 
 test("a key is deleted after a word of warning, and not before", async () => {

@@ -1,5 +1,7 @@
 // Talks to the JSON API of the server that gave the page. Signs in by cookie; knows no token.
 
+import { parseJson } from "./format.js";
+
 // What the server refused, or what kept us from asking it.
 export class Refused extends Error {
   constructor({ status, code, message, details, trace_id, retryAfter }) {
@@ -62,7 +64,7 @@ async function ask(method, path, body, { signal, quiet } = {}) {
   const text = await response.text();
   let value;
   try {
-    value = text === "" ? null : JSON.parse(text);
+    value = text === "" ? null : parseJson(text);
   } catch {
     value = undefined;
   }

@@ -1,5 +1,7 @@
 // Compares two texts line by line and two JSON values member by member. Pure.
 
+import { isExact } from "./format.js";
+
 // How many cells a table of a comparison may have; beyond, what stands between equal ends counts as replaced.
 const CELLS_MAX = 4_000_000;
 
@@ -120,12 +122,14 @@ function walk(old, now, path, found, max) {
 }
 
 function kind(value) {
+  if (isExact(value)) return "exact";
   return Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
 }
 
 function same(a, b) {
   if (a === b) return true;
   const of = kind(a);
+  if (of === "exact") return isExact(b) && a.rawJSON === b.rawJSON;
   if (of !== kind(b) || (of !== "object" && of !== "array")) return false;
   const [left, right] = [Object.keys(a), Object.keys(b)];
   return left.length === right.length && left.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));

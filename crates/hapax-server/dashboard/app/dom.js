@@ -35,7 +35,7 @@ function fill(element, attributes, children) {
 export function add(element, children) {
   for (const child of [children].flat(Infinity)) {
     if (child === null || child === undefined || child === false || child === true) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(child.rawJSON ?? String(child)));
   }
   return element;
 }

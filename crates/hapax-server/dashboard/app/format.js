@@ -48,6 +48,21 @@ export function cut(text, length) {
   return points.length > length ? `${points.slice(0, length).join("")}…` : (text ?? "");
 }
 
+// Reads JSON without losing digits: an integer that a double cannot hold stays as it was written. Browsers that cannot
+// tell what was written read it as they can.
+export function parseJson(text) {
+  if (typeof JSON.rawJSON !== "function") return JSON.parse(text);
+  return JSON.parse(text, (_, value, { source } = {}) => {
+    if (typeof value !== "number" || Number.isSafeInteger(value) || !/^-?\d+$/.test(source ?? "")) return value;
+    return BigInt(source) === BigInt(value) ? value : JSON.rawJSON(source);
+  });
+}
+
+// Whether a value is such an integer.
+export function isExact(value) {
+  return JSON.isRawJSON?.(value) ?? false;
+}
+
 // JSON over several lines, the members of objects in order of their names, so that two can be compared line by line.
 export function pretty(value) {
   return JSON.stringify(sorted(value), null, 2) ?? "null";
@@ -55,7 +70,7 @@ export function pretty(value) {
 
 function sorted(value) {
   if (Array.isArray(value)) return value.map(sorted);
-  if (value === null || typeof value !== "object") return value;
+  if (value === null || typeof value !== "object" || isExact(value)) return value;
   const result = Object.create(null);
   for (const name of Object.keys(value).sort()) result[name] = sorted(value[name]);
   return result;

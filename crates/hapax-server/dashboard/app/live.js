@@ -45,6 +45,14 @@ export function follow(path, told, signal) {
     source.addEventListener("sample", (event) => told.sample(read(event)));
     source.onerror = again;
   }
+  // A browser has few connections per server, so a page that nobody looks at gives its own back.
+  const look = () => {
+    if (document.hidden) {
+      close();
+      told.state("connecting");
+    } else if (!source) open();
+  };
+  document.addEventListener("visibilitychange", look, { signal });
   signal.addEventListener("abort", close, { once: true });
   open();
   return { now: open };

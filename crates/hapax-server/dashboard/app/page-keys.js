@@ -2,7 +2,7 @@
 
 import { at, get, post, query, remove } from "./api.js";
 import { h, replace } from "./dom.js";
-import { pretty, short, words } from "./format.js";
+import { parseJson, pretty, words } from "./format.js";
 import { countdown, time } from "./time.js";
 import {
   badge,
@@ -328,7 +328,7 @@ function compare(key) {
         const recorded = key.request.body;
         let other;
         try {
-          other = JSON.parse(box.value);
+          other = parseJson(box.value);
         } catch {
           // Not JSON, so it is compared as text.
           other = box.value;

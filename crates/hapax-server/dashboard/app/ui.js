@@ -3,7 +3,7 @@
 import { Refused } from "./api.js";
 import { add, h, replace, s } from "./dom.js";
 import { changes, readSummary, sideBySide, within } from "./diff.js";
-import { cut, pretty, words } from "./format.js";
+import { cut, parseJson, pretty, words } from "./format.js";
 import { fullTime } from "./time.js";
 
 // Which tone a state has. The word itself is always shown too.
@@ -579,7 +579,7 @@ export function list({ label, columns, load, href, none, refresh, every }) {
 // What stands in a field, as JSON.
 export function readJson(text, name) {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw new Error(`the ${name} is not JSON: ${error.message}`);
   }

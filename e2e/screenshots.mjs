@@ -10,7 +10,11 @@ const FIGURES_MS = 60_000;
 // Pages whose point is below the first screen.
 const TALL = { key: 1180, overview: 1080, snapshot: 1080, entry: 1000, job: 1000, receipt: 1000 };
 
-const [browser, server] = await Promise.all([openBrowser(), startServer()]);
+const [browser, server, closed] = await Promise.all([
+  openBrowser(),
+  startServer(),
+  startServer({ token: "screenshots-0123456789abcdef0123456789" }),
+]);
 try {
   const ask = client(server.base);
   // Somebody has to watch for figures to be kept, and somebody to ask for them to move.
@@ -35,6 +39,11 @@ try {
   })();
   await new Promise((done) => setTimeout(done, FIGURES_MS));
   for (const colorScheme of ["light", "dark"]) {
+    const stranger = await openPage(browser, closed.base, { colorScheme });
+    await stranger.page.goto(closed.base);
+    await stranger.page.getByLabel("Token").waitFor();
+    await stranger.page.screenshot({ path: `${folder}/sign-in-${colorScheme}.png` });
+    await stranger.close();
     const { page, close } = await openPage(browser, server.base, { colorScheme });
     for (const [name, path, text] of pages(made)) {
       await page.goto(server.base + path);
@@ -70,5 +79,5 @@ try {
   await stream.catch(() => undefined);
 } finally {
   await browser.close();
-  await server.stop();
+  await Promise.all([server.stop(), closed.stop()]);
 }

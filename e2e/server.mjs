@@ -34,7 +34,10 @@ export async function startServer({ token, folder, listen = "127.0.0.1:0" } = {}
     },
   });
   // Whatever ends the tests ends the server too.
-  process.once("exit", () => child.kill("SIGKILL"));
+  process.once("exit", () => {
+    child.kill("SIGKILL");
+    rmSync(home, { recursive: true, force: true });
+  });
   let said = "";
   const ended = new Promise((done) => child.once("exit", done));
   const base = await new Promise((done, failed) => {

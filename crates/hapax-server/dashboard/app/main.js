@@ -293,6 +293,7 @@ function signIn(note) {
           token.value = "";
           await start();
         } catch (error) {
+          if (error.status === 401) error.message = "this token is not known here, or was revoked";
           replace(refusal, problem(error));
           button.disabled = false;
           token.focus();

@@ -160,7 +160,7 @@ export function empty(title, text, ...more) {
 // What went wrong, where to read about it, and how to try again.
 export function problem(error, retry) {
   const known = error instanceof Refused;
-  const code = known ? error.code : "page_error";
+  const code = error.code ?? "page_error";
   const faults = Array.isArray(error.details?.errors) ? error.details.errors.slice(0, 20) : [];
   const documented = known && error.status > 0 && !code.startsWith("http_") && code !== "not_json";
   return h(
@@ -581,6 +581,6 @@ export function readJson(text, name) {
   try {
     return parseJson(text);
   } catch (error) {
-    throw new Error(`the ${name} is not JSON: ${error.message}`);
+    throw Object.assign(new Error(`the ${name} is not JSON: ${error.message}`), { code: "not_json" });
   }
 }

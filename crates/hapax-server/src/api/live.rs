@@ -56,7 +56,7 @@ pub(super) async fn overview(
     ([(CACHE_CONTROL, "no-store")], Answer(overview))
 }
 
-/// Streams how it goes: first `series` with the samples so far, then a `sample` every two seconds.
+/// Streams how it goes. First comes `series` with the samples so far, then a `sample` every two seconds.
 #[utoipa::path(get, path = "/v1/live", operation_id = "watch_live",
     responses((status = 200, description = "Server-sent events. It ends when the server stops or the token is revoked.",
         body = String, content_type = "text/event-stream")),

@@ -27,7 +27,7 @@ pub(super) struct SessionBody {
     token: String,
 }
 
-/// Signs in: the answer sets the cookie of a session, which lasts 12 hours and ends with its token.
+/// Signs in: the answer sets the cookie of a session. It lasts 12 hours and ends with its token.
 #[utoipa::path(post, path = "/session", operation_id = "begin_session",
     request_body(content = SessionBody, example = json!({"token": "hpx_0123456789abcdef0123456789abcdef_secret"})),
     responses((status = 204, description = "Signed in.", headers(

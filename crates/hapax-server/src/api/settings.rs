@@ -19,7 +19,7 @@ pub(crate) type Collections = Arc<[Arc<Collection>]>;
 
 /// How a server is set up.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Settings)]
+#[schema(as = ServerSettings)]
 pub(super) struct Settings {
     version: &'static str,
     /// What keeps the data.

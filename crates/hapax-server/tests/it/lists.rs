@@ -131,6 +131,7 @@ fn entries_are_listed_by_source_and_words_and_shown_whole(store: Store) {
     for path in [
         "/v1/entries/999999",
         "/v1/entries/x",
+        "/v1/entries/x/revisions",
         &format!("/v1/entries/{number}?schema=pkm_test"),
     ] {
         assert_eq!(
@@ -210,17 +211,14 @@ fn a_plan_is_shown_with_how_far_it_is(store: Store) {
 
 fn settings_and_collections_are_told_without_secrets(store: Store) {
     let node = store.serve(
-        "gateway_base_url = \"https://me:planted@gw.example/x?key=planted\"\n[collections.orders]\nid = \"/number\"\n",
+        "otlp_endpoint = \"http://me:planted@127.0.0.1:9/x?key=planted\"\n[collections.orders]\nid = \"/number\"\n",
     );
     let viewer = node.token_of("11111111-1111-1111-1111-111111111111", "viewer");
     let answer = node.bearing(&viewer, "GET", "/v1/settings", "");
     assert_eq!(answer.status, 200);
     let settings = answer.json();
     assert!(!answer.text().contains("planted"), "{settings}");
-    assert_eq!(
-        settings["config"]["gateway_base_url"],
-        "https://gw.example/x"
-    );
+    assert_eq!(settings["config"]["otlp_endpoint"], "http://127.0.0.1:9/x");
     let health = node.send("GET", "/health", &[], b"").json();
     assert_eq!(
         (&settings["store"], &settings["durability"]),

@@ -19,7 +19,7 @@ impl Stream {
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let head = format!(
-            "GET /v1/live HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\r\n",
+            "GET /v1/live HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n",
             server.address
         );
         stream.write_all(head.as_bytes()).unwrap();

@@ -26,6 +26,7 @@ mod keys;
 mod kill;
 mod lists;
 mod live;
+mod million;
 mod openapi;
 mod otlp;
 mod postgres;

@@ -1,5 +1,6 @@
 //! Entries as a page of them shows them, and one of them whole.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::{Extension, Json as Answer};
 use hapax_core::entry::{Column, Row, Search, Sort};
@@ -46,7 +47,7 @@ pub(in crate::api) struct Page {
     next_cursor: Option<String>,
 }
 
-/// Lists entries, newest first; only those with some words, or of a source, if they are asked for.
+/// Lists entries, newest first. Only those with some words, or of a source, if they are asked for.
 #[utoipa::path(get, path = "/v1/entries", operation_id = "list_entries",
     params(ListQuery), responses((status = 200, description = "A page of entries.", body = Page)))]
 pub(in crate::api) async fn list(
@@ -108,11 +109,11 @@ pub(in crate::api) struct ShowQuery {
 pub(in crate::api) async fn show(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-    entry_id: Option<Path<i64>>,
+    entry_id: Result<Path<i64>, PathRejection>,
     Query(query): Query<ShowQuery>,
 ) -> Result<Answer<Map<String, Value>>, Refusal> {
     // What is no number answers like one that nobody has.
-    let Path(entry_id) = entry_id.ok_or_else(problem::not_found)?;
+    let Path(entry_id) = entry_id.map_err(|_| problem::not_found())?;
     let target = target(query.schema.as_deref())?;
     let found = app.store.entries.entry(tenant, target, entry_id).await?;
     let row = found.ok_or_else(problem::not_found)?;

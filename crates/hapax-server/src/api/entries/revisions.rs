@@ -1,5 +1,6 @@
 //! The states of an entry that were replaced.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
@@ -45,11 +46,11 @@ pub(in crate::api) struct Page {
 pub(in crate::api) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-    entry_id: Option<Path<i64>>,
+    entry_id: Result<Path<i64>, PathRejection>,
     Query(query): Query<ListQuery>,
 ) -> Result<Answer<Page>, Refusal> {
     // What is no number answers like one that nobody has.
-    let Path(entry_id) = entry_id.ok_or_else(problem::not_found)?;
+    let Path(entry_id) = entry_id.map_err(|_| problem::not_found())?;
     let target = target(query.schema.as_deref())?;
     let before = match &query.cursor {
         None => None,

@@ -14,7 +14,12 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut text = String::from("&[\n");
     for (name, path) in files {
-        writeln!(text, "    ({name:?}, include_bytes!({path:?})),").map_err(io::Error::other)?;
+        writeln!(
+            text,
+            "    ({name:?}, include_bytes!({:?})),",
+            path.display().to_string()
+        )
+        .map_err(io::Error::other)?;
     }
     text.push(']');
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
@@ -43,5 +48,6 @@ fn list(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) -> io::
 /// Notes, tests and what editors leave behind stay out.
 fn is_asked_for(name: &str) -> bool {
     let is_test = name.ends_with(".test.js") || name.ends_with(".test.mjs");
-    !name.starts_with('.') && !name.ends_with(".md") && !name.ends_with('~') && !is_test
+    let is_note = Path::new(name).extension().is_some_and(|kind| kind == "md");
+    !name.starts_with('.') && !is_note && !name.ends_with('~') && !is_test
 }

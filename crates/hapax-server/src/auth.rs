@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
+use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -67,10 +68,7 @@ impl<'a> Asked<'a> {
         Self {
             method: request.method(),
             path: request.uri().path(),
-            authority: request
-                .uri()
-                .authority()
-                .map(|authority| authority.as_str()),
+            authority: request.uri().authority().map(Authority::as_str),
             headers: request.headers(),
             peer: peer(request.extensions()),
         }

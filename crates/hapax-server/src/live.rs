@@ -137,7 +137,7 @@ impl Live {
         let samples = |rings: &mut HashMap<Tenant, Ring>| {
             let ring = ring(rings, tenant);
             ring.watched = Instant::now();
-            Vec::from_iter(ring.samples.iter().cloned())
+            ring.samples.iter().cloned().collect::<Vec<Sample>>()
         };
         let there = samples(&mut self.rings());
         if !there.is_empty() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json as Answer, RequestExt};
@@ -39,10 +40,7 @@ pub(super) async fn begin(
     Extension(gate): Extension<Arc<Gate>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let authority = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str());
+    let authority = request.uri().authority().map(Authority::as_str);
     if !is_same_origin(request.headers(), authority) {
         return Err(problem::forbidden_csrf().into());
     }
@@ -113,10 +111,7 @@ pub(super) async fn show(
     extensions(("x-codes" = json!(["forbidden", "internal"]))))]
 pub(super) async fn end(request: Request) -> Result<Response, Refusal> {
     let headers: &HeaderMap = request.headers();
-    let authority = request
-        .uri()
-        .authority()
-        .map(|authority| authority.as_str());
+    let authority = request.uri().authority().map(Authority::as_str);
     if session::cookie(headers).is_some() && !is_ours(request.method(), headers, authority) {
         return Err(problem::forbidden_csrf().into());
     }

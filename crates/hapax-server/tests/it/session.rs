@@ -237,11 +237,7 @@ fn a_session_says_when_it_ends_and_one_that_has_ended_is_a_stranger() {
         let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, secret.as_bytes());
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, hash.as_ref());
         let mac = aws_lc_rs::hmac::sign(&key, format!("hapax session v1.{id}.{expiry}").as_bytes());
-        let mac: String = mac
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let mac = data_encoding::HEXLOWER.encode(mac.as_ref());
         let cookie = format!("hapax_session={id}.{expiry}.{mac}");
         with(&server, "GET", "/session", &[("cookie", &cookie)]).status
     };

@@ -90,7 +90,7 @@ pub async fn a_page_ends_where_it_may_look_no_further(subject: &Subject) {
         settled(subject, Tenant::DEFAULT, route, &format!("k{number:02}")).await;
     }
     let held = subject.claim("k99");
-    subject.take(&held).await.lease();
+    let _held = subject.take(&held).await.lease();
     let looking = |scan: Scan| Scan {
         looks_at: 5,
         limit: 2,
@@ -151,7 +151,7 @@ pub async fn doubts_are_counted_among_the_newest(subject: &Subject) {
     };
     for key in ["lost", "lost-too"] {
         let claim = subject.claim(key).with_policy(holding);
-        subject.take(&claim).await.lease();
+        let _lost = subject.take(&claim).await.lease();
         subject.advance(holding.lease + Duration::from_secs(1));
     }
     let counted = async |of: Tenant, looks_at: usize| {

@@ -18,7 +18,7 @@ const DOUBTS: &str = include_str!("../../sql/postgres/doubts.sql");
 
 /// The rows of a page, and where the next one begins.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct Found {
     pub(super) rows: Vec<Stored>,
     pub(super) next: Option<(Time, RecordId)>,
     pub(super) next_key: Option<(Key, RecordId)>,
@@ -26,14 +26,14 @@ pub(super) struct Rows {
 
 impl Reader {
     /// A page of one tenant's rows.
-    pub(super) async fn scan(&self, scan: &Scan, now: Time) -> Result<Rows, Error> {
+    pub(super) async fn scan(&self, scan: &Scan, now: Time) -> Result<Found, Error> {
         match (&scan.subject, &scan.prefix) {
             (None, Some(prefix)) => self.by_key(scan, prefix, now).await,
             (_, _) => self.newest(scan, now).await,
         }
     }
 
-    async fn newest(&self, scan: &Scan, now: Time) -> Result<Rows, Error> {
+    async fn newest(&self, scan: &Scan, now: Time) -> Result<Found, Error> {
         let tenant = scan.tenant.as_uuid();
         let (before, id) = match scan.after {
             Some((created_at, id)) => (columns::moment(created_at.as_ms()), id.as_uuid()),
@@ -43,17 +43,14 @@ impl Reader {
         let (ask, looks_at, now) = (ask(scan), looks_at(scan), columns::moment(now.as_ms()));
         let subject = scan.subject.map(|subject| subject.as_bytes().to_vec());
         let mut params: Vec<Param<'_>> = vec![&tenant, &before, &id, &space, &scan.state, &ask];
-        let sql = match &subject {
-            Some(subject) => {
-                params.push(subject);
-                params.push(&now);
-                SCAN_SUBJECT
-            }
-            None => {
-                params.push(&now);
-                params.push(&looks_at);
-                if space.is_some() { SCAN_SPACE } else { SCAN }
-            }
+        let sql = if let Some(subject) = &subject {
+            params.push(subject);
+            params.push(&now);
+            SCAN_SUBJECT
+        } else {
+            params.push(&now);
+            params.push(&looks_at);
+            if space.is_some() { SCAN_SPACE } else { SCAN }
         };
         let (rows, full) = self.page(scan, sql, &params).await?;
         let last = rows.last().filter(|_| full);
@@ -75,14 +72,14 @@ impl Reader {
             };
             next = found.first().map(floor).transpose()?;
         }
-        Ok(Rows {
+        Ok(Found {
             rows,
             next,
             next_key: None,
         })
     }
 
-    async fn by_key(&self, scan: &Scan, prefix: &Prefix, now: Time) -> Result<Rows, Error> {
+    async fn by_key(&self, scan: &Scan, prefix: &Prefix, now: Time) -> Result<Found, Error> {
         let tenant = scan.tenant.as_uuid();
         let (after, id) = match &prefix.after {
             Some((key, id)) => (key.as_str(), id.as_uuid()),
@@ -123,7 +120,7 @@ impl Reader {
             let end = |row| key(get(row, 0)?, get(row, 1)?);
             found.first().map(end).transpose()?
         };
-        Ok(Rows {
+        Ok(Found {
             rows,
             next: None,
             next_key,

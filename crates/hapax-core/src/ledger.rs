@@ -151,7 +151,7 @@ impl Durability {
     }
 }
 
-/// Which records a scan lists, newest first. Freed and swept records are not listed.
+/// Which records a scan lists, newest first or, with a prefix, by their keys. Freed and swept records are not listed.
 #[derive(Clone, Debug)]
 pub struct Scan {
     /// Whose records.
@@ -162,15 +162,42 @@ pub struct Scan {
     pub state: Option<&'static str>,
     /// Only about this subject.
     pub subject: Option<Subject>,
-    /// Only records after this one in the list, as a page's `next` gave it.
+    /// Only keys that begin like this, in the order of keys. It has no meaning beside a subject.
+    pub prefix: Option<Prefix>,
+    /// Only records after this one in the list, as a page's `next` gave it. It has no meaning beside a prefix.
     pub after: Option<(Time, RecordId)>,
     /// At most this many, and never more than [`Scan::LIMIT_MAX`].
     pub limit: usize,
+    /// How many records are looked at for one page, whether they are listed or not.
+    pub looks_at: usize,
+}
+
+/// How a key begins, and behind which key a page does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Prefix {
+    /// The beginning. It has the form of a key.
+    pub text: Key,
+    /// Only keys after this one, as a page's `next_key` gave it.
+    pub after: Option<(Key, RecordId)>,
+}
+
+impl Prefix {
+    /// The first text in the order of keys that does not begin like this any more.
+    #[must_use]
+    pub fn end(&self) -> String {
+        let mut text = self.text.as_str().to_owned();
+        // A key is of visible ASCII, so its last character has a next one.
+        let last = text.pop().map_or('!', |last| char::from(last as u8 + 1));
+        text.push(last);
+        text
+    }
 }
 
 impl Scan {
     /// The most records on one page.
     pub const LIMIT_MAX: usize = 500;
+    /// How many records are looked at for one page unless somebody says otherwise.
+    pub const LOOKS_AT: usize = 20_000;
 
     /// Everything of `tenant`, 50 to a page.
     #[must_use]
@@ -180,19 +207,24 @@ impl Scan {
             space: None,
             state: None,
             subject: None,
+            prefix: None,
             after: None,
             limit: 50,
+            looks_at: Self::LOOKS_AT,
         }
     }
 }
 
-/// One page of a scan.
-#[derive(Clone, Debug)]
+/// One page of a scan. No more than [`Scan::looks_at`] records were looked at for it: it may hold few, or none, and
+/// still not be the last.
+#[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The records, newest first.
+    /// The records, in the order of the scan.
     pub records: Vec<Record>,
     /// Where the next page begins, if there is one.
     pub next: Option<(Time, RecordId)>,
+    /// The same for a scan with a prefix.
+    pub next_key: Option<(Key, RecordId)>,
 }
 
 /// One bounded step of cleaning up, for all tenants.
@@ -274,7 +306,7 @@ pub struct Swept {
 ///         Box::pin(std::future::ready(Ok(found.filter(|record| record.scope.tenant == tenant))))
 ///     }
 ///     fn scan(&self, _: Scan) -> Answer<'_, Page> {
-///         Box::pin(std::future::ready(Ok(Page { records: Vec::new(), next: None })))
+///         Box::pin(std::future::ready(Ok(Page::default())))
 ///     }
 ///     fn sweep(&self, _: Sweep) -> Answer<'_, Swept> {
 ///         Box::pin(std::future::ready(Ok(Swept::default())))
@@ -308,8 +340,20 @@ pub trait Ledger: Send + Sync + 'static {
     /// The record with this id, if it is this tenant's.
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>>;
 
-    /// A page of records, newest first.
+    /// A page of records, newest first or by their keys.
     fn scan(&self, scan: Scan) -> Answer<'_, Page>;
+
+    /// How many of the newest `looks_at` records of a tenant are in doubt. A ledger that cannot count lists them, and
+    /// counts no further than a page.
+    fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {
+        let scan = Scan {
+            state: Some("in_doubt"),
+            limit: Scan::LIMIT_MAX,
+            looks_at,
+            ..Scan::of(tenant)
+        };
+        Box::pin(async move { Ok(self.scan(scan).await?.records.len() as u64) })
+    }
 
     /// One bounded step of cleaning up: removes the content of expired records, and forgets records
     /// whose grace is over. A record with a live lease, or in doubt under `hold`, is never touched.

@@ -111,8 +111,8 @@ impl Queue for Doomed {
         self.queue.jobs(scan)
     }
 
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>> {
-        self.queue.tally(tenant)
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
+        self.queue.tally(tenant, at_most)
     }
 
     fn due(

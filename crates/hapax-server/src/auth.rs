@@ -1,25 +1,29 @@
 //! Who asks, and whether they may: bearer tokens, roles, and the answer to guessing.
 //! It runs before anything that could tell a stranger what exists.
 
+pub(crate) mod session;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::uri::Authority;
+use axum::http::{Extensions, HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hapax_core::{Error, Tenant};
-use hapax_store::{Role, TokenId, Tokens};
+use hapax_core::{Error, Tenant, Time};
+use hapax_store::{Role, Token, TokenId, Tokens};
 use subtle::ConstantTimeEq;
 
 use crate::problem::{self, Refusal};
 use crate::serve::Peer;
 use crate::throttle::Failures;
 use crate::token;
+use session::{Holder, Session};
 
 /// How long a verified token is trusted without asking the store, and so how late a revocation may act.
 const TRUSTED_FOR: Duration = Duration::from_millis(900);
@@ -36,6 +40,45 @@ pub(crate) struct Identity {
     pub(crate) tenant: Tenant,
     pub(crate) role: Role,
     pub(crate) caller: Caller,
+}
+
+impl Identity {
+    fn of(token: &Token) -> Self {
+        Self {
+            tenant: token.tenant,
+            role: token.role,
+            caller: Caller::Token(token.id),
+        }
+    }
+}
+
+/// What is looked at of a request to tell who asks.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    method: &'a Method,
+    path: &'a str,
+    /// What HTTP/2 has in place of Host.
+    authority: Option<&'a str>,
+    headers: &'a HeaderMap,
+    peer: IpAddr,
+}
+
+impl<'a> Asked<'a> {
+    fn of(request: &'a Request) -> Self {
+        Self {
+            method: request.method(),
+            path: request.uri().path(),
+            authority: request.uri().authority().map(Authority::as_str),
+            headers: request.headers(),
+            peer: peer(request.extensions()),
+        }
+    }
+}
+
+/// Where a request comes from.
+pub(crate) fn peer(extensions: &Extensions) -> IpAddr {
+    let peer = extensions.get::<Peer>();
+    peer.map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
 }
 
 /// Which credential asks, as the audit trail names it.
@@ -60,6 +103,15 @@ impl fmt::Display for Caller {
             Caller::Local => f.write_str("local"),
         }
     }
+}
+
+/// How a request signed in, and until when that holds if it is a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Signed {
+    /// With its token, or it did not have to.
+    Itself,
+    /// With the cookie of a session that ends then.
+    Session(Time),
 }
 
 /// How requests sign in.
@@ -110,29 +162,124 @@ impl Gate {
         self
     }
 
-    /// Whether this path answers everybody. These hold no tenant's data.
-    fn is_open(&self, path: &str) -> bool {
+    /// Whether this path answers everybody. These hold no tenant's data. Who begins or ends a session is looked at
+    /// where that is done.
+    fn is_open(&self, method: &Method, path: &str) -> bool {
         match path {
-            "/" | "/health" | "/ready" | "/version" | "/docs" | "/openapi.json" => true,
+            "/" | "/health" | "/ready" | "/version" | "/docs" | "/openapi.json" | "/ui" => true,
             "/metrics" => self.metrics_open,
-            _ => path.starts_with("/docs/"),
+            "/session" => [Method::POST, Method::DELETE].contains(method),
+            _ => path.starts_with("/docs/") || path.starts_with("/ui/"),
         }
     }
 
-    /// The identity behind the request's credential.
-    async fn identify(
+    /// Whether requests need a token.
+    pub(crate) fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Begins a session for this token: what it stands for, and the Set-Cookie. Guessing is counted here as everywhere.
+    pub(crate) async fn begin_session(
         &self,
-        path: &str,
+        token: &str,
+        peer: IpAddr,
+        is_https: bool,
+    ) -> Result<String, Refusal> {
+        let credential = token.trim().as_bytes();
+        let (now, hash) = (Instant::now(), token::sha256(credential));
+        let Some(identity) = self.verify(credential, &hash).await? else {
+            return Err(self.refuse(credential, peer, now));
+        };
+        let (holder, key) = match (identity.caller, token::read(credential)) {
+            (Caller::Token(id), Some((_, key))) => (Holder::Token(id), key),
+            (Caller::Token(_) | Caller::Configured | Caller::Telegram | Caller::Local, _) => {
+                (Holder::Configured, hash)
+            }
+        };
+        let session = Session::begin(holder, &key, Time::from(SystemTime::now()));
+        Ok(session.set_cookie(is_https))
+    }
+
+    /// Whether a request that was let in to read would be let in again. A store that cannot be asked ends nothing.
+    pub(crate) async fn still_admits(&self, headers: &HeaderMap, peer: IpAddr) -> bool {
+        let asked = Asked {
+            method: &Method::GET,
+            path: "",
+            authority: None,
+            headers,
+            peer,
+        };
+        match self.identify(asked).await {
+            Ok(_) => true,
+            Err(refusal) => refusal.status().is_server_error(),
+        }
+    }
+
+    /// The identity behind a session, if it is one.
+    async fn session(&self, value: &str, peer: IpAddr) -> Result<(Identity, Time), Refusal> {
+        let Some(session) = Session::read(value) else {
+            return Err(problem::unauthorized().into());
+        };
+        // No retry helps an old one, and it is no guess.
+        if session.expires_at <= Time::from(SystemTime::now()) {
+            return Err(problem::unauthorized().into());
+        }
+        // No header can hold the first character, so no bearer token is taken for a session.
+        let hash = token::sha256(["\0", value].concat().as_bytes());
+        let now = Instant::now();
+        if let Some(identity) = self.trusted_identity(&hash, now) {
+            return Ok((identity, session.expires_at));
+        }
+        let known = match session.holder {
+            Holder::Configured => self.configured.map(|key| (key, owner_by_configuration())),
+            Holder::Token(id) => {
+                let found = self.tokens.find_token(id).await?;
+                let valid = found.filter(|stored| stored.revoked_at.is_none());
+                valid.map(|stored| (stored.secret_sha256, Identity::of(&stored)))
+            }
+        };
+        let identity = known.filter(|(key, _)| session.is_of(key));
+        let Some((_, identity)) = identity else {
+            return Err(self.refuse(value.as_bytes(), peer, now));
+        };
+        self.trust(hash, now, identity);
+        Ok((identity, session.expires_at))
+    }
+
+    /// The identity behind the request's credential, and how it was given.
+    async fn identify(&self, request: Asked<'_>) -> Result<(Identity, Signed), Refusal> {
+        let Asked {
+            method,
+            path,
+            authority,
+            headers,
+            peer,
+        } = request;
+        let webhook = self.webhook(path, headers, peer)?;
+        if let (Some(identity), None) = (webhook, headers.get(AUTHORIZATION)) {
+            return Ok((identity, Signed::Itself));
+        }
+        if self.access == Access::Open {
+            return Ok((local_owner(headers)?, Signed::Itself));
+        }
+        // A token that is sent counts, whatever cookie comes beside it.
+        let cookie = session::cookie(headers).filter(|_| !headers.contains_key(AUTHORIZATION));
+        if let Some(cookie) = cookie {
+            let (identity, until) = self.session(cookie, peer).await?;
+            if !session::is_ours(method, headers, authority) {
+                return Err(problem::forbidden_csrf().into());
+            }
+            return Ok((identity, Signed::Session(until)));
+        }
+        let identity = self.bearer_identity(headers, peer).await?;
+        Ok((identity, Signed::Itself))
+    }
+
+    async fn bearer_identity(
+        &self,
         headers: &HeaderMap,
         peer: IpAddr,
     ) -> Result<Identity, Refusal> {
-        let webhook = self.webhook(path, headers, peer)?;
-        if let (Some(identity), None) = (webhook, headers.get(AUTHORIZATION)) {
-            return Ok(identity);
-        }
-        if self.access == Access::Open {
-            return local_owner(headers);
-        }
         let Some(credential) = bearer(headers) else {
             return Err(problem::unauthorized().into());
         };
@@ -180,11 +327,7 @@ impl Gate {
             .configured
             .is_some_and(|configured| configured.ct_eq(hash).into())
         {
-            return Ok(Some(Identity {
-                tenant: Tenant::DEFAULT,
-                role: Role::Owner,
-                caller: Caller::Configured,
-            }));
+            return Ok(Some(owner_by_configuration()));
         }
         let Some((id, secret_sha256)) = token::read(credential) else {
             return Ok(None);
@@ -193,11 +336,7 @@ impl Gate {
         Ok(found.and_then(|stored| {
             let matches: bool = stored.secret_sha256.ct_eq(&secret_sha256).into();
             let valid = matches && stored.revoked_at.is_none();
-            valid.then_some(Identity {
-                tenant: stored.tenant,
-                role: stored.role,
-                caller: Caller::Token(id),
-            })
+            valid.then(|| Identity::of(&stored))
         }))
     }
 
@@ -237,15 +376,10 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if gate.is_open(request.uri().path()) {
+    if gate.is_open(request.method(), request.uri().path()) {
         return next.run(request).await;
     }
-    let peer = request
-        .extensions()
-        .get::<Peer>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip());
-    let path = request.uri().path();
-    let identity = match gate.identify(path, request.headers(), peer).await {
+    let (identity, signed) = match gate.identify(Asked::of(&request)).await {
         Ok(identity) => identity,
         Err(refusal) => return refusal.into_response(),
     };
@@ -253,6 +387,7 @@ pub(crate) async fn authenticate(
     extensions.insert(identity.tenant);
     extensions.insert(identity.role);
     extensions.insert(identity.caller);
+    extensions.insert(signed);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(identity.tenant);
     response
@@ -280,6 +415,15 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let (scheme, rest) = value.as_bytes().split_at_checked(7)?;
     let credential = rest.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"bearer ") && !credential.is_empty()).then_some(credential)
+}
+
+/// What HAPAX_TOKEN stands for.
+fn owner_by_configuration() -> Identity {
+    Identity {
+        tenant: Tenant::DEFAULT,
+        role: Role::Owner,
+        caller: Caller::Configured,
+    }
 }
 
 /// Without tokens everybody on this machine is the owner, but a web page in a browser here is not: it can

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::api::App;
 use crate::cmd::{reconcile, sweep};
-use crate::{otlp, worker};
+use crate::{live, otlp, worker};
 
 /// How often recorded samples are folded into their histograms, also when nobody reads /metrics.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -33,6 +33,11 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
             std::future::ready(())
         },
     ));
+    let sampled = App::clone(app);
+    chores.spawn(every((live::EVERY, live::EVERY), stop.clone(), move || {
+        let app = App::clone(&sampled);
+        async move { app.live.tick().await }
+    }));
     if app.config.sweep_interval_ms > 0 {
         let app = App::clone(app);
         let pause = Duration::from_millis(app.config.sweep_interval_ms);

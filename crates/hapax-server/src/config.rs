@@ -400,6 +400,7 @@ pub(crate) fn unknown_variables() -> Result<Vec<String>> {
             || name == "HAPAX_TOKEN"
             || name == TELEGRAM_SECRET
             || LITELLM_KEYS.contains(&name)
+            || name == "HAPAX_DASHBOARD_DIR"
             || name == "HAPAX_KEK"
             || name == "HAPAX_KEK_PREVIOUS"
             || name.starts_with("HAPAX_TEST_")

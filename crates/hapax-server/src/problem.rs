@@ -15,6 +15,12 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal(Box<(Problem, Option<Error>)>);
 
+impl Refusal {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.0.status()
+    }
+}
+
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         Self(Box::new((problem, None)))
@@ -163,6 +169,16 @@ pub(crate) fn forbidden(needed: &str) -> Problem {
     .with_detail("needed_role", needed)
 }
 
+/// A browser sends the cookie of a session along with requests of other pages too.
+pub(crate) fn forbidden_csrf() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        "a session writes only from the dashboard's own pages: send X-Hapax-Csrf: 1 from the same origin, or use a token",
+    )
+    .with_detail("reason", "csrf")
+}
+
 /// Without tokens a request must come from this machine and from no web page.
 pub(crate) fn forbidden_origin() -> Problem {
     Problem::new(
@@ -179,6 +195,16 @@ pub(crate) fn rate_limited(wait: Duration) -> Problem {
         "too many failed sign-ins from this address or with this token; wait, then retry with a valid token",
     )
     .retry_after(wait)
+}
+
+/// Streams hold a connection each, so there are only so many.
+pub(crate) fn too_many_streams() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too_many_streams",
+        "as many streams are open as this server has; close one, or read /v1/overview instead",
+    )
+    .retry_after(Duration::from_secs(10))
 }
 
 pub(crate) fn not_found() -> Problem {

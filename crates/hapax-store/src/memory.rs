@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hapax_core::{
     Action, Answer, Durability, Error, Ledger, Move, Note, NoteId, NotePage, NoteScan, Page,
-    Record, RecordId, Request, Scan, State, Swap, Sweep, Swept, Tenant, Time, Wake,
+    Record, RecordId, Request, Scan, Space, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use crate::clock::Clock;
@@ -196,37 +196,67 @@ impl MemoryLedger {
     fn page(&self, scan: &Scan) -> Page {
         let now = self.clock.now();
         let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
-        let mut records: Vec<Record> = self
-            .rows()
-            .values()
-            .map(|stored| &stored.record)
-            .filter(|record| record.scope.tenant == scan.tenant)
-            .filter(|record| !matches!(record.state, State::Free | State::Expired))
-            .filter(|record| {
-                scan.space
-                    .as_ref()
-                    .is_none_or(|space| *space == record.scope.space)
-            })
-            .filter(|record| {
-                scan.subject
-                    .is_none_or(|subject| Some(subject) == record.subject)
-            })
-            .filter(|record| scan.state.is_none_or(|state| state == record.word(now)))
-            .filter(|record| {
-                scan.after
-                    .is_none_or(|after| (record.created_at, record.id) < after)
-            })
-            .cloned()
-            .collect();
-        records.sort_by_key(|record| std::cmp::Reverse((record.created_at, record.id)));
-        let more = records.len() > limit;
-        records.truncate(limit);
-        let next = records
-            .last()
-            .filter(|_| more)
-            .map(|record| (record.created_at, record.id));
-        Page { records, next }
+        let rows = self.rows();
+        let rows = rows.values().map(|stored| &stored.record);
+        let mut seen: Vec<&Record> = rows.filter(|record| is_seen(scan, record)).collect();
+        if scan.prefix.is_some() {
+            seen.sort_by_key(|record| (&record.key, record.id));
+        } else {
+            seen.sort_by_key(|record| std::cmp::Reverse((record.created_at, record.id)));
+        }
+        let looks_at = match scan.subject {
+            Some(_) => usize::MAX,
+            None => scan.looks_at.max(1),
+        };
+        let last_seen = seen.get(looks_at - 1).copied();
+        seen.truncate(looks_at);
+        let mut listed: Vec<&Record> = seen;
+        listed.retain(|record| is_listed(scan, record, now));
+        let full = listed.len() > limit;
+        listed.truncate(limit);
+        let end = if full {
+            listed.last().copied()
+        } else {
+            last_seen
+        };
+        let by_key = scan.prefix.is_some();
+        Page {
+            next: end
+                .filter(|_| !by_key)
+                .map(|record| (record.created_at, record.id)),
+            next_key: end
+                .filter(|_| by_key)
+                .map(|record| (record.key.clone(), record.id)),
+            records: listed.into_iter().cloned().collect(),
+        }
     }
+}
+
+/// Whether a scan comes past this record, be it listed or not.
+fn is_seen(scan: &Scan, record: &Record) -> bool {
+    let of_subject = scan
+        .subject
+        .is_none_or(|subject| Some(subject) == record.subject);
+    let is_behind = match (&scan.prefix, scan.after) {
+        (Some(prefix), _) => {
+            let place = (record.key.clone(), record.id);
+            record.key.as_str().starts_with(prefix.text.as_str())
+                && prefix.after.as_ref().is_none_or(|after| place > *after)
+        }
+        (None, after) => after.is_none_or(|after| (record.created_at, record.id) < after),
+    };
+    let of_space = |space: &Space| *space == record.scope.space;
+    record.scope.tenant == scan.tenant
+        && of_subject
+        && is_behind
+        && (scan.prefix.is_some() || scan.space.as_ref().is_none_or(of_space))
+}
+
+fn is_listed(scan: &Scan, record: &Record, now: Time) -> bool {
+    let of_space = |space: &Space| *space == record.scope.space;
+    !matches!(record.state, State::Free | State::Expired)
+        && scan.space.as_ref().is_none_or(of_space)
+        && scan.state.is_none_or(|state| state == record.word(now))
 }
 
 impl Ledger for MemoryLedger {

@@ -2,6 +2,7 @@
 //! and, per tenant, in memory. It changes no answer.
 
 mod label;
+mod spread;
 mod tally;
 
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use crate::{Claimed, Engine, Settled};
 use label::Labels;
 use tally::{Cleanups, Tenants};
 
-pub use tally::Stats;
+pub use spread::Spread;
+pub use tally::{Pulse, Stats};
 
 /// What became of a request under a key, as the word that metrics use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,6 +200,12 @@ impl Observer {
     #[must_use]
     pub fn stats(&self, tenant: Tenant) -> Stats {
         self.tenants.stats(tenant, &self.cleanups)
+    }
+
+    /// The counters of `tenant` now, to be compared with themselves a moment later. Sweeps are the process's.
+    #[must_use]
+    pub fn pulse(&self, tenant: Tenant) -> Pulse {
+        self.tenants.pulse(tenant, &self.cleanups)
     }
 
     /// Says through the `metrics` facade what each figure means. Once per process, after a recorder is set.

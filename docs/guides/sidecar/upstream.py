@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""A shop that knows nothing of idempotency: every POST makes a new order, and takes its time."""
+"""A shop that knows nothing of idempotency: every POST makes a new order, and takes its time.
+
+upstream.py [HOST:PORT]
+"""
 
 import itertools
 import json
+import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -36,4 +40,7 @@ class Shop(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", 3000), Shop).serve_forever()
+    host, port = (sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:3000").rsplit(":", 1)
+    shop = ThreadingHTTPServer((host, int(port)), Shop)
+    print(f"listening on http://{host}:{shop.server_port}", flush=True)
+    shop.serve_forever()

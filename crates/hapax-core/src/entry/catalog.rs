@@ -112,8 +112,13 @@ pub struct Search {
     /// Words that all have to be in the title, the author or the clean text. It is plain text: no character of it is an
     /// operator. Without a word in it nothing is found; `None` finds everything.
     pub words: Option<String>,
+    /// Only of this source.
+    pub source: Option<String>,
     /// Inserted at this time or after.
     pub since: Option<Time>,
+    /// Only those that come after the entry inserted then with this number, newest first. It has no meaning where the
+    /// order is another.
+    pub before: Option<(Time, i64)>,
     /// The order.
     pub sort: Sort,
     /// At most this many, and never more than [`Search::LIMIT_MAX`].

@@ -363,6 +363,9 @@ pub trait Batches: Send + Sync + 'static {
         limit: usize,
     ) -> Answer<'_, Vec<Batch>>;
 
+    /// How many batches of both schemas are not terminal, each schema's counted up to `at_most`.
+    fn open_batches(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64>;
+
     /// Batches of all tenants and both schemas that are not terminal and whose time has come, those that waited longest
     /// first, the schemas in turn; at most `limit`.
     fn due_batches(&self, limit: usize) -> Answer<'_, Vec<DueBatch>>;

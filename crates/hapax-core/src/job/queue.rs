@@ -160,8 +160,9 @@ pub trait Queue: Send + Sync + 'static {
     /// A page of jobs, newest first.
     fn jobs(&self, scan: JobScan) -> Answer<'_, JobPage>;
 
-    /// How many jobs there are, by kind and state.
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>>;
+    /// How many jobs there are, by kind and state. Each is counted up to `at_most` and no further, and so are those that
+    /// somebody holds.
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>>;
 
     /// Tenants that have something of these kinds (all if `None`) to lease in this place now, at most `limit`, in
     /// no particular order.

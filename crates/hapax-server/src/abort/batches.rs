@@ -38,6 +38,10 @@ impl Batches for Doomed {
             .batches(tenant, schema, include_terminal, after, limit)
     }
 
+    fn open_batches(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        self.batches.open_batches(tenant, at_most)
+    }
+
     fn due_batches(&self, limit: usize) -> Answer<'_, Vec<DueBatch>> {
         self.batches.due_batches(limit)
     }

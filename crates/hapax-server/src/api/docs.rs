@@ -1,11 +1,9 @@
-//! The pages that hold no data: `/`, and one page per error code, embedded at compile time.
+//! One page per error code, embedded at compile time. They hold no data.
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::problem::{self, Refusal};
 
@@ -56,47 +54,12 @@ static PAGES: &[(&str, &str)] = pages![
     "state_transition_denied",
     "store_unavailable",
     "tenant_required",
+    "too_many_streams",
     "unauthorized",
     "unknown_policy",
     "unsupported_media_type",
     "unsupported_schema_version",
 ];
-
-/// What this is, and where to go.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Index {
-    name: &'static str,
-    version: &'static str,
-    links: Links,
-}
-
-#[derive(Serialize, ToSchema)]
-struct Links {
-    health: &'static str,
-    ready: &'static str,
-    metrics: &'static str,
-    docs: &'static str,
-    openapi: &'static str,
-    errors: &'static str,
-}
-
-/// Tells where to go from here.
-#[utoipa::path(get, path = "/", operation_id = "get_index",
-    responses((status = 200, description = "Where to go.", body = Index)))]
-pub(super) async fn index() -> axum::Json<Index> {
-    axum::Json(Index {
-        name: "hapax",
-        version: env!("CARGO_PKG_VERSION"),
-        links: Links {
-            health: "/health",
-            ready: "/ready",
-            metrics: "/metrics",
-            docs: "/docs",
-            openapi: "/openapi.json",
-            errors: "/docs/errors/not_found",
-        },
-    })
-}
 
 /// Explains an error: what it means and what to do next, as Markdown.
 #[utoipa::path(get, path = "/docs/errors/{code}", operation_id = "get_error_page",

@@ -3,6 +3,7 @@
 
 mod asked;
 mod ingest;
+mod list;
 mod normalize;
 pub(crate) mod policies;
 mod read;
@@ -40,6 +41,8 @@ pub(super) fn door() -> Door {
             viewer(routes!(read::find)),
             viewer(routes!(read::go_on)),
             viewer(routes!(read::pull)),
+            viewer(routes!(list::list)),
+            viewer(routes!(list::show)),
             viewer(routes!(revisions::list)),
             viewer(routes!(policies::list)),
             owner(routes!(policies::set)),

@@ -1,5 +1,6 @@
 //! The jobs of a tenant: list, count and show. Planning, leasing and moving them are in the files below.
 
+pub(super) mod graph;
 pub(super) mod lease;
 pub(super) mod plan;
 pub(crate) mod refused;
@@ -50,6 +51,9 @@ pub(super) async fn path_parameter<S: Send + Sync>(
     Ok(text.to_owned())
 }
 
+/// A count goes no further than this, and then means "more".
+pub(crate) const COUNTED_MAX: u64 = 10_001;
+
 /// Which jobs to list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +65,8 @@ pub(super) struct ListQuery {
     /// Only jobs of this kind.
     #[param(pattern = "^[a-z0-9_-]{1,64}$")]
     kind: Option<String>,
+    /// Only the job with this id, and jobs of the work with this id.
+    q: Option<String>,
     /// Only jobs of this work.
     work_id: Option<String>,
     /// Only jobs that somebody holds now.
@@ -85,7 +91,10 @@ impl ListQuery {
         if let Some(kind) = &self.kind {
             scan.kind = Some(JobKind::new(kind).map_err(|why| invalid("kind", why.to_string()))?);
         }
-        if let Some(work_id) = self.work_id {
+        if self.q.is_some() && self.work_id.is_some() {
+            return Err(invalid("q", "give either q or work_id, not both").into());
+        }
+        if let Some(work_id) = self.q.or(self.work_id) {
             // The form of the other two matters not: only what can be a work's id can be asked for.
             NewJob::download(&work_id, "-", "-")
                 .map_err(|why| invalid("work_id", why.to_string()))?;
@@ -124,21 +133,39 @@ pub(super) async fn list(
     Extension(tenant): Extension<Tenant>,
     Query(query): Query<ListQuery>,
 ) -> Result<Answer<Page>, Refusal> {
-    let page = app.store.queue.jobs(query.scan(tenant)?).await?;
+    let named = query.q.clone().filter(|_| query.cursor.is_none());
+    let scan = query.scan(tenant)?;
+    let named = named.and_then(|q| JobId::new(&q).ok());
+    let named = match named {
+        Some(id) => app.store.queue.job(tenant, id).await?,
+        None => None,
+    };
+    let now = app.store.queue.time();
+    let named = named.map(|(job, _)| job).filter(|job| {
+        scan.state.is_none_or(|state| state == job.state)
+            && scan.kind.as_ref().is_none_or(|kind| *kind == job.kind)
+            && (!scan.held || job.is_held(now))
+    });
+    let page = app.store.queue.jobs(scan).await?;
+    let named_id = named.as_ref().map(|job| job.id.clone());
+    let others = page
+        .jobs
+        .iter()
+        .filter(|job| Some(&job.id) != named_id.as_ref());
     Ok(Answer(Page {
-        items: page.jobs.iter().map(ShownJob::of).collect(),
+        items: named.iter().chain(others).map(ShownJob::of).collect(),
         next_cursor: page.next.map(|next| next.to_string()),
     }))
 }
 
-/// Counts jobs by kind and state.
+/// Counts jobs by kind and state, each up to 10001, which means that there are more.
 #[utoipa::path(get, path = "/v1/jobs/stats", operation_id = "count_jobs",
     responses((status = 200, description = "The counts.", body = Counts)))]
 pub(super) async fn stats(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
 ) -> Result<Answer<Counts>, Refusal> {
-    let tallies = app.store.queue.tally(tenant).await?;
+    let tallies = app.store.queue.tally(tenant, COUNTED_MAX).await?;
     Ok(Answer(tally(&tallies)))
 }
 

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
 use hapax::layer::Route;
 use hapax_core::canonical;
-use hapax_core::{Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
+use hapax_core::{Key, Prefix, Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -41,6 +41,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
+    /// Only keys that begin like this, in the order of keys.
+    #[param(min_length = 1, max_length = 255)]
+    q: Option<String>,
     /// Only keys of this route pattern, such as `POST:bookings-hold`.
     route: Option<String>,
     /// Only keys in this state.
@@ -61,7 +64,8 @@ pub(crate) struct Page {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// Lists keys, newest first.
+/// Lists keys, newest first, or by their beginning. For one page no more than 20000 keys are looked at, so with a filter
+/// a page may have few items or none and still have a next one.
 #[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys",
     params(ListQuery), responses((status = 200, description = "A page of keys.", body = Page)))]
 pub(super) async fn list(
@@ -78,11 +82,18 @@ pub(super) async fn list(
             .ok_or_else(|| invalid("state", "is not held, in_doubt, settled or erased"))?;
         scan.state = Some(word);
     }
-    if let Some(cursor) = &query.cursor {
-        scan.after = Some(
-            read_cursor(cursor)
-                .ok_or_else(|| invalid("cursor", "is not a next_cursor of this list"))?,
-        );
+    let no_cursor = || invalid("cursor", "is not a next_cursor of this list");
+    match (&query.q, &query.cursor) {
+        (Some(q), cursor) => {
+            let text = Key::new(q).map_err(|why| invalid("q", why.to_string()))?;
+            let after = cursor
+                .as_deref()
+                .map(|cursor| read_key_cursor(cursor).ok_or_else(no_cursor));
+            let after = after.transpose()?;
+            scan.prefix = Some(Prefix { text, after });
+        }
+        (None, Some(cursor)) => scan.after = Some(read_cursor(cursor).ok_or_else(no_cursor)?),
+        (None, None) => {}
     }
     if let Some(limit) = query.limit {
         if !(1..=Scan::LIMIT_MAX).contains(&limit) {
@@ -103,7 +114,10 @@ pub(crate) fn shown_page(page: &hapax_core::Page, now: Time) -> Page {
             .iter()
             .map(|record| Item::of(record, now))
             .collect(),
-        next_cursor: page.next.map(cursor),
+        next_cursor: page
+            .next
+            .map(cursor)
+            .or_else(|| page.next_key.as_ref().map(key_cursor)),
     }
 }
 
@@ -317,10 +331,19 @@ fn read_cursor(text: &str) -> Option<(Time, RecordId)> {
     Some((Time::from_ms(ms.parse().ok()?), id.parse().ok()?))
 }
 
+fn key_cursor((key, id): &(Key, RecordId)) -> String {
+    format!("k{}_{key}", id.as_uuid().simple())
+}
+
+fn read_key_cursor(text: &str) -> Option<(Key, RecordId)> {
+    let (id, key) = text.strip_prefix('k')?.split_once('_')?;
+    Some((Key::new(key).ok()?, id.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hapax_core::{Claim, Fingerprint, Key, Outcome, Owner, Principal, Request, Scope, Version};
+    use hapax_core::{Claim, Fingerprint, Outcome, Owner, Principal, Request, Scope, Version};
 
     #[test]
     fn what_a_principal_sent_and_got_is_withheld_from_other_readers() {
@@ -356,6 +379,9 @@ mod tests {
         assert_eq!(read_cursor(&cursor(place)), Some(place));
         for wrong in ["", "_", "1_", "x_7", "1760000000000"] {
             assert_eq!(read_cursor(wrong), None, "{wrong}");
+            assert_eq!(read_key_cursor(wrong), None, "{wrong}");
         }
+        let place = (Key::new("a_b:c").unwrap(), place.1);
+        assert_eq!(read_key_cursor(&key_cursor(&place)), Some(place));
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct Listed {
     pub(super) access: Access,
     /// Whether it goes through the idempotency layer.
     pub(super) keyed: Option<Keyed>,
+    /// Whether its last parameter stands for the rest of the path, slashes included.
+    pub(super) deep: bool,
     pub(super) route: UtoipaMethodRouter<App>,
 }
 
@@ -77,6 +79,7 @@ impl Listed {
         Self {
             access,
             keyed: None,
+            deep: false,
             route,
         }
     }
@@ -89,6 +92,11 @@ impl Listed {
         }
     }
 
+    /// The same, with a last parameter that stands for the rest of the path.
+    pub(super) fn deep(self) -> Self {
+        Self { deep: true, ..self }
+    }
+
     /// Its path, with the parameters in braces.
     pub(super) fn path(&self) -> &str {
         let (_, paths, _) = &self.route;
@@ -97,7 +105,10 @@ impl Listed {
 
     /// Adds it to a router, under the name of a collection where its path asks for one.
     pub(super) fn add_to(self, router: Router<App>, app: &App, collection: &str) -> Router<App> {
-        let path = self.path().replace(COLLECTION, collection);
+        let mut path = self.path().replace(COLLECTION, collection);
+        if let (true, Some(at)) = (self.deep, path.rfind('{')) {
+            path.insert(at + 1, '*');
+        }
         let (_, _, mut handler) = self.route;
         if let Some(keyed) = self.keyed {
             handler = under_keys(handler, app, keyed);

@@ -2,6 +2,7 @@
 
 mod audit;
 mod claim;
+pub(crate) mod dashboard;
 mod docs;
 mod echo;
 mod end;
@@ -13,6 +14,7 @@ mod intents;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 mod listed;
+mod live;
 pub(crate) mod openapi;
 mod operator;
 mod ops;
@@ -20,11 +22,14 @@ mod payload;
 mod query;
 mod reconcile;
 mod reference;
+mod session;
+mod settings;
 mod shown;
 mod snapshots;
 mod stats;
 mod sweep;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -33,7 +38,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use hapax::layer::{Route, Routes};
 use hapax::{Engine, Observer};
-use hapax_core::Space;
+use hapax_core::{Space, Time};
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -44,6 +49,7 @@ use crate::config::{Config, UsualRoute};
 use crate::enrich::desk::Desk as EnrichDesk;
 use crate::import;
 use crate::intents::desk::Desk;
+use crate::live::Live;
 use crate::problem::{self, Refusal};
 use crate::store::Store;
 use crate::trace::{self, trace};
@@ -68,8 +74,15 @@ pub(crate) struct Shared {
     /// Where texts are enriched.
     pub(crate) enrich: EnrichDesk,
     pub(crate) observer: Arc<Observer>,
+    /// How it goes, for those who watch.
+    pub(crate) live: Live,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
+    pub(crate) started_at: Time,
+    /// What this process is called among others.
+    pub(crate) node: String,
+    /// Where a developer has the files of the dashboard.
+    pub(crate) dashboard: Option<PathBuf>,
 }
 
 impl Shared {
@@ -108,6 +121,8 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
     each.fold(router, |router, each| router.merge(snapshots(app, each)))
         .fallback(async || Refusal::from(problem::not_found()))
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))
+        .layer(Extension(settings::Collections::from(collections)))
+        .layer(Extension(Arc::clone(gate)))
         .layer(from_fn_with_state(Arc::clone(gate), authenticate))
         .layer(from_fn_with_state(limits, trace))
         .with_state(Arc::clone(app))
@@ -128,10 +143,12 @@ fn snapshots(app: &App, collection: &Arc<Collection>) -> Router<App> {
 fn doors() -> Vec<Door> {
     let server = Door {
         name: "server",
-        about: "Whether it lives, what it is, and how to use it. No data, so no token.",
+        about: "Whether it lives, what it is, how to use it, and how to sign in.",
         parameters: &[
             ("code", "The code of an error.", "lease_lost"),
             ("name", "A file of the reference.", "docs.js"),
+            ("page", "A page of the dashboard.", "keys"),
+            ("file", "A file of the dashboard.", "app.css"),
         ],
         routes: server_routes(),
     };
@@ -185,7 +202,17 @@ fn doors() -> Vec<Door> {
 
 fn server_routes() -> Vec<Listed> {
     vec![
-        open(routes!(docs::index)),
+        open(routes!(dashboard::home)),
+        open(routes!(dashboard::start)),
+        open(routes!(dashboard::deep)).deep(),
+        open(routes!(dashboard::asset)).deep(),
+        open(routes!(session::begin)),
+        viewer(routes!(session::show)),
+        open(routes!(session::end)),
+        viewer(routes!(live::overview)),
+        viewer(routes!(live::live)),
+        viewer(routes!(settings::show)),
+        viewer(routes!(settings::collections)),
         open(routes!(health::health)),
         open(routes!(health::ready)),
         open(routes!(health::version)),
@@ -232,6 +259,7 @@ fn job_routes() -> Vec<Listed> {
         viewer(routes!(jobs::list)),
         viewer(routes!(jobs::stats)),
         viewer(routes!(jobs::show)),
+        viewer(routes!(jobs::graph::show)),
         writer(routes!(ops::begin)),
         writer(routes!(ops::complete)),
         writer(routes!(ops::fail)),

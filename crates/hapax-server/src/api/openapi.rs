@@ -64,6 +64,11 @@ fn document() -> Value {
                 "type": "http",
                 "scheme": "bearer",
                 "description": "A token of `hapax token create`, of HAPAX_TOKEN, or of the first start.",
+            }, "session": {
+                "type": "apiKey",
+                "in": "cookie",
+                "name": "hapax_session",
+                "description": "The cookie of `POST /session`, for browsers. With it, any method but GET and HEAD needs `X-Hapax-Csrf: 1` and comes from the same origin, else 403 `forbidden` with the reason csrf.",
             }},
         },
     })
@@ -91,6 +96,7 @@ impl Whole {
         let Listed {
             access,
             keyed,
+            deep: _,
             route: (schemas, paths, _),
         } = listed;
         for (name, schema) in schemas {
@@ -120,7 +126,7 @@ impl Whole {
         let (role, security) = match access {
             Access::Open => ("none", json!([])),
             Access::Settable => ("none", json!([{}, {"bearer": []}])),
-            Access::Role(role) => (role.as_str(), json!([{"bearer": []}])),
+            Access::Role(role) => (role.as_str(), json!([{"bearer": []}, {"session": []}])),
         };
         operation["x-role"] = json!(role);
         operation["security"] = security;

@@ -102,7 +102,7 @@ fn answer(asked: &HeaderMap, tag: &str, media_type: &'static str, text: &'static
 }
 
 /// Whether the client has what it asks for.
-fn is_known(asked: &HeaderMap, tag: &str) -> bool {
+pub(super) fn is_known(asked: &HeaderMap, tag: &str) -> bool {
     let named = asked.get_all(IF_NONE_MATCH).iter();
     named.filter_map(|value| value.to_str().ok()).any(|value| {
         value

@@ -149,7 +149,7 @@ fn op_row(op: &Op) -> Vec<Field> {
 
 async fn stats(of: &OfTenant) -> Result<()> {
     let store = open(of).await?;
-    let tallies = store.queue.tally(of.tenant).await?;
+    let tallies = store.queue.tally(of.tenant, u64::MAX).await?;
     store.close().await;
     if of.plain.json {
         return out::json(&json!(tally(&tallies)));

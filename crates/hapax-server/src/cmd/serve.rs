@@ -1,11 +1,13 @@
 //! `hapax serve`: opens the store, binds, says where it listens, and serves until it is told to stop.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use hapax::Engine;
+use hapax::job::Identity;
+use hapax::{Engine, Observer};
 use hapax_core::OnLost;
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
@@ -14,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::api::{self, App, Shared};
+use crate::api::{self, App, Shared, dashboard};
 use crate::auth::{Access, Gate};
 use crate::cli::Serve;
 use crate::config::{self, Config};
@@ -24,6 +26,7 @@ use crate::first_token::{self, Credential};
 use crate::greeting::greeting;
 use crate::import;
 use crate::intents::desk::Desk;
+use crate::live::Live;
 use crate::store::{self, Database, Store};
 use crate::{chores, log, metrics, out, serve};
 
@@ -105,11 +108,12 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
         Access::Token => first_token::ensure(&store, &config.data, configured.is_some()).await?,
     };
     let tokens = Arc::clone(&store.tokens);
+    let dashboard = is_loopback(&addresses).then(dashboard::folder_of_a_developer);
     let telegram = config::telegram_secret()?;
     let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref())
         .with_telegram(telegram.as_deref());
     Ok(Started {
-        app: shared(config, store, OnLost::Retry)?,
+        app: shared(config, store, OnLost::Retry, dashboard.flatten())?,
         listener,
         gate,
         collections,
@@ -118,7 +122,12 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
 }
 
 /// What every handler can reach, made once. `on_lost` is for routes that do not say.
-pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<App> {
+pub(super) fn shared(
+    config: Config,
+    store: Store,
+    on_lost: OnLost,
+    dashboard: Option<PathBuf>,
+) -> Result<App> {
     let engine = Engine::new(Arc::clone(&store.ledger)).with_audit();
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
@@ -127,6 +136,9 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
     let imports = import::desk::Desk::new(&config, &store)?;
     let enrich = enrich::desk::Desk::new(&config, &store)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
+    let started_at = store.ledger.now();
+    let observer: Arc<Observer> = Arc::default();
+    let live = Live::new(&store, &observer);
     Ok(Arc::new(Shared {
         config,
         store,
@@ -137,9 +149,13 @@ pub(super) fn shared(config: Config, store: Store, on_lost: OnLost) -> Result<Ap
         imports,
         enrich,
         tracking,
-        observer: Arc::default(),
+        observer,
+        live,
         metrics,
         started,
+        started_at,
+        node: Identity::this_process().to_string(),
+        dashboard,
     }))
 }
 
@@ -152,6 +168,7 @@ pub(super) async fn finish(
     let asked = Instant::now();
     // Whoever waits for an import is told, and does not hold the end up.
     app.imports.close().await;
+    app.live.close();
     server.await.context("the listener ended by itself")?;
     let left = app.config.shutdown().saturating_sub(asked.elapsed());
     if !app.engine.drain(left).await {
@@ -177,6 +194,11 @@ fn configured_token() -> Result<Option<String>> {
         );
     }
     Ok(token)
+}
+
+fn is_loopback(addresses: &[SocketAddr]) -> bool {
+    let mut addresses = addresses.iter();
+    addresses.all(|address| address.ip().to_canonical().is_loopback())
 }
 
 /// Who gets in. Without tokens, only on loopback.

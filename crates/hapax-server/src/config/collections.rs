@@ -20,7 +20,7 @@ const COLLECTIONS_MAX: usize = 100;
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
 /// Names that stand for something else in a path, now or by the contract.
-pub(crate) const TAKEN: [&str; 21] = [
+pub(crate) const TAKEN: [&str; 24] = [
     "audit",
     "batches",
     "clarifications",
@@ -33,10 +33,13 @@ pub(crate) const TAKEN: [&str; 21] = [
     "intents",
     "jobs",
     "keys",
+    "live",
     "ops",
+    "overview",
     "policies",
     "receipts",
     "reconcile",
+    "settings",
     "snapshots",
     "stats",
     "sweep",

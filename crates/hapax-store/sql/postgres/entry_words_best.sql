@@ -7,6 +7,9 @@ WITH hit AS MATERIALIZED (
            ) AS place
       FROM {schema}.entries_found AS f
      WHERE f.created_at >= $2::timestamptz
+       AND ($5::text IS NULL OR EXISTS (
+           SELECT 1 FROM {schema}.entries AS s WHERE s.tenant_id = $1::uuid AND s.entry_id = f.entry_id AND s.source = $5
+       ))
      ORDER BY place
      LIMIT $3::bigint
 )

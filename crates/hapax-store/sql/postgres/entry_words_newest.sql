@@ -3,6 +3,10 @@ WITH hit AS MATERIALIZED (
     SELECT f.entry_id, row_number() OVER (ORDER BY f.created_at DESC, f.entry_id DESC) AS place
       FROM {schema}.entries_found AS f
      WHERE f.created_at >= $2::timestamptz
+       AND (f.created_at, f.entry_id) < ($4::timestamptz, $5::bigint)
+       AND ($6::text IS NULL OR EXISTS (
+           SELECT 1 FROM {schema}.entries AS s WHERE s.tenant_id = $1::uuid AND s.entry_id = f.entry_id AND s.source = $6
+       ))
      ORDER BY place
      LIMIT $3::bigint
 )

@@ -1,5 +1,3 @@
--- How many jobs a tenant has, by kind and state.
-SELECT kind, state, count(1)
-  FROM job
- WHERE tenant_id = ?1
- GROUP BY kind, state;
+-- How many jobs of one kind and state a tenant has, up to a number.
+SELECT count(1)
+  FROM (SELECT 1 FROM job WHERE tenant_id = ?1 AND kind = ?2 AND state = ?3 LIMIT ?4);

@@ -1,4 +1,4 @@
--- One page of a tenant's rows, newest first, without freed and swept ones.
+-- One page of a tenant's rows, newest first, from one place down to another, without freed and swept ones.
 SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprint, principal, on_lost,
        lease_ms, epoch, lease_owner, lease_until, doubt, content_hash, request_method, request_path,
        request_content_type,
@@ -13,9 +13,8 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
        ) END,
        response_body_apart, created_at, expires_at, completed_at, subject
   FROM idempotency_keys AS row
- WHERE tenant_id = ?1 AND (created_at, id) < (?2, ?3)
+ WHERE tenant_id = ?1 AND (created_at, id) < (?2, ?3) AND (created_at, id) >= (?8, ?9)
    AND state NOT IN ('free', 'expired')
-   AND (?4 IS NULL OR route_pattern = ?4)
    AND (?5 IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= ?7 THEN 'in_doubt' ELSE state END = ?5)
  ORDER BY created_at DESC, id DESC
  LIMIT ?6;

@@ -29,6 +29,7 @@ pub mod erasing;
 pub mod imports;
 pub mod isolation;
 pub mod leases;
+pub mod listing;
 pub mod payloads;
 pub mod queue;
 pub mod snapshots;
@@ -88,6 +89,12 @@ macro_rules! ledger_conformance {
             another_tenants_id_finds_nothing,
             another_tenants_record_cannot_be_moved,
             a_scan_lists_only_its_tenant,
+        );
+        $crate::conformance_cases!($open, listing:
+            keys_are_found_by_how_they_begin,
+            a_page_ends_where_it_may_look_no_further,
+            swept_records_are_not_listed_and_do_not_hide_the_others,
+            doubts_are_counted_among_the_newest,
         );
         $crate::conformance_cases!($open, batches:
             moves_of_a_batch_are_independent,
@@ -295,6 +302,8 @@ macro_rules! queue_conformance {
                 held_jobs_are_listed,
                 a_page_is_bounded,
                 a_tally_counts_by_kind_and_state,
+                a_tally_counts_no_further_than_asked,
+                jobs_of_rare_kinds_and_states_page_without_gap,
                 a_job_is_shown_with_its_operations_oldest_first,
             );
             $crate::conformance_cases!($open, queue::reconciling:

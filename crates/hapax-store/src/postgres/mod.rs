@@ -17,6 +17,7 @@ mod listener;
 mod migrate;
 mod notes;
 mod pack;
+mod pages;
 mod pipeline;
 mod reader;
 mod roles;
@@ -253,11 +254,18 @@ impl Ledger for PgLedger {
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
         Box::pin(async move {
-            let (rows, next) = self.reader.scan(&scan, self.now()).await?;
-            let rings = self.opening(rows.iter()).await?;
-            let records = pack::open(rows, rings).await?;
-            Ok(Page { records, next })
+            let found = self.reader.scan(&scan, self.now()).await?;
+            let rings = self.opening(found.rows.iter()).await?;
+            Ok(Page {
+                records: pack::open(found.rows, rings).await?,
+                next: found.next,
+                next_key: found.next_key,
+            })
         })
+    }
+
+    fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {
+        Box::pin(self.reader.doubts(tenant, looks_at, self.now()))
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {

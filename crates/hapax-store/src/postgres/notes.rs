@@ -17,6 +17,7 @@ use super::reader::{Answer, Reader, SET_TENANT, WRITE, checkout, command};
 pub(super) const NOTE: &str = include_str!("../../sql/postgres/note.sql");
 const NOTES: &str = include_str!("../../sql/postgres/notes.sql");
 const NOTES_OF_KEY: &str = include_str!("../../sql/postgres/notes_of_key.sql");
+const NOTES_OF_ACTION: &str = include_str!("../../sql/postgres/notes_of_action.sql");
 const SWEEP_NOTES: &str = include_str!("../../sql/postgres/sweep_notes.sql");
 
 /// The notes of one tenant, column by column.
@@ -126,6 +127,7 @@ impl Reader {
                 params.push(key_id);
                 NOTES_OF_KEY
             }
+            None if action.is_some() => NOTES_OF_ACTION,
             None => NOTES,
         };
         let rows = self

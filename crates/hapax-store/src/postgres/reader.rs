@@ -6,7 +6,7 @@ use deadpool_postgres::{
     Client, Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime,
     TimeoutType, Timeouts,
 };
-use hapax_core::{Error, Kind, RecordId, Scan, Sweep, Swept, Tenant, Time};
+use hapax_core::{Error, Kind, RecordId, Sweep, Swept, Tenant, Time};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -20,8 +20,6 @@ use crate::row::Row as Stored;
 
 pub(super) const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
 const FIND: &str = include_str!("../../sql/postgres/find.sql");
-const SCAN: &str = include_str!("../../sql/postgres/scan.sql");
-const SCAN_SUBJECT: &str = include_str!("../../sql/postgres/scan_subject.sql");
 const SWEEP: &str = include_str!("../../sql/postgres/sweep.sql");
 const PROBE: &str = include_str!("../../sql/postgres/probe.sql");
 
@@ -29,9 +27,6 @@ const READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 pub(super) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// A record is remembered no longer than this after its time.
 const GRACE_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
-
-/// Where the next page begins, if there is one.
-type Next = Option<(Time, RecordId)>;
 
 pub(super) type Answer = Result<Vec<Row>, tokio_postgres::Error>;
 
@@ -64,44 +59,6 @@ impl Reader {
             )
             .await?;
         rows.first().map(columns::stored).transpose()
-    }
-
-    /// A page of one tenant's rows, newest first, and where the next begins.
-    pub(super) async fn scan(&self, scan: &Scan, now: Time) -> Result<(Vec<Stored>, Next), Error> {
-        let tenant = scan.tenant.as_uuid();
-        let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
-        let (before, id) = match scan.after {
-            Some((created_at, id)) => (columns::moment(created_at.as_ms()), id.as_uuid()),
-            None => (columns::end_of_time(), Uuid::max()),
-        };
-        let space = scan.space.as_ref().map(|space| space.as_str().to_owned());
-        // One more than asked tells whether there is a next page.
-        let ask = i64::try_from(limit + 1).unwrap_or(i64::MAX);
-        let mut params: Vec<Param<'_>> = vec![&tenant, &before, &id, &space, &scan.state, &ask];
-        let subject = scan.subject.map(|subject| subject.as_bytes().to_vec());
-        let sql = match &subject {
-            Some(subject) => {
-                params.push(subject);
-                SCAN_SUBJECT
-            }
-            None => SCAN,
-        };
-        let now = columns::moment(now.as_ms());
-        params.push(&now);
-        let rows = self
-            .scoped("listing records", SET_TENANT, &tenant, sql, &params)
-            .await?;
-        let more = rows.len() > limit;
-        let records: Vec<Stored> = rows
-            .iter()
-            .take(limit)
-            .map(columns::stored)
-            .collect::<Result<_, _>>()?;
-        let next = records
-            .last()
-            .filter(|_| more)
-            .map(|row| (Time::from_ms(row.created_at), RecordId::from_uuid(row.id)));
-        Ok((records, next))
     }
 
     /// One step of cleaning up, for all tenants.

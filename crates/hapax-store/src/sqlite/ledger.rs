@@ -7,7 +7,7 @@ use hapax_core::{
 
 use super::moves;
 use super::pack::{self, Packed};
-use super::{NAME, SqliteLedger, notes, rows, tenant_keys};
+use super::{NAME, SqliteLedger, notes, pages, rows, tenant_keys};
 use crate::row::Applied;
 
 /// Packing and unpacking more than this leaves the async thread.
@@ -79,7 +79,12 @@ impl Ledger for SqliteLedger {
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
         let vault = self.vault.clone();
         let now = self.now();
-        Box::pin(self.read(move |connection| rows::scan(connection, vault.as_deref(), &scan, now)))
+        Box::pin(self.read(move |connection| pages::scan(connection, vault.as_deref(), &scan, now)))
+    }
+
+    fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {
+        let now = self.now();
+        Box::pin(self.read(move |connection| pages::doubts(connection, tenant, looks_at, now)))
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {

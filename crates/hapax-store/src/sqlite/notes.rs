@@ -10,6 +10,7 @@ use super::queue::Effect;
 const NOTE: &str = include_str!("../../sql/sqlite/note.sql");
 pub(super) const NOTES: &str = include_str!("../../sql/sqlite/notes.sql");
 pub(super) const NOTES_OF_KEY: &str = include_str!("../../sql/sqlite/notes_of_key.sql");
+pub(super) const NOTES_OF_ACTION: &str = include_str!("../../sql/sqlite/notes_of_action.sql");
 pub(super) const SWEEP_NOTES: &str = include_str!("../../sql/sqlite/sweep_notes.sql");
 
 /// Adds one note, in the transaction of whatever it is about.
@@ -57,9 +58,10 @@ pub(super) fn scan(connection: &Connection, scan: &NoteScan) -> Result<NotePage,
     // One more than the page holds tells whether there is another page.
     let ask = i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1;
     let key_id = scan.key_id.map(RecordId::as_uuid);
-    let mut statement = connection.prepare_cached(match key_id {
-        Some(_) => NOTES_OF_KEY,
-        None => NOTES,
+    let mut statement = connection.prepare_cached(match (key_id, action) {
+        (Some(_), _) => NOTES_OF_KEY,
+        (None, Some(_)) => NOTES_OF_ACTION,
+        (None, None) => NOTES,
     })?;
     let mut rows = match &key_id {
         Some(key_id) => {

@@ -1,29 +1,22 @@
-//! Reads rows: one by its id, a page of them, and those a sweep is due for.
+//! Reads rows: one by its id, and those a sweep is due for. Pages of them are in `pages`.
 
 use std::collections::BTreeMap;
 
-use hapax_core::{Error, Kind, Page, Record, RecordId, Scan, Sweep, Swept, Tenant, Time};
+use hapax_core::{Error, Kind, RecordId, Sweep, Swept, Tenant, Time};
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::fault::Fault;
 use super::notes;
 use super::queue::Effect;
-use super::tenant_keys;
 use crate::memory::{before, cleanup};
 use crate::row::Row;
-use crate::vault::Vault;
 
 const FIND: &str = include_str!("../../sql/sqlite/find.sql");
-const SCAN: &str = include_str!("../../sql/sqlite/scan.sql");
-const SCAN_SUBJECT: &str = include_str!("../../sql/sqlite/scan_subject.sql");
 const SWEEP_DUE: &str = include_str!("../../sql/sqlite/sweep_due.sql");
 const SWEEP_EXPIRE: &str = include_str!("../../sql/sqlite/sweep_expire.sql");
 const SWEEP_FORGET: &str = include_str!("../../sql/sqlite/sweep_forget.sql");
 const BODY_DROP: &str = include_str!("../../sql/sqlite/body_drop.sql");
-
-/// A page ends early once it holds this much of bodies.
-const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The row with this id, if it is this tenant's.
 pub(super) fn find(
@@ -39,72 +32,6 @@ pub(super) fn find(
         )
         .optional()?;
     row.transpose()
-}
-
-/// One page of a scan.
-pub(super) fn scan(
-    connection: &Connection,
-    vault: Option<&Vault>,
-    scan: &Scan,
-    now: Time,
-) -> Result<Page, Fault> {
-    let limit = scan.limit.clamp(1, Scan::LIMIT_MAX);
-    let (before, id) = match scan.after {
-        Some((created_at, id)) => (created_at.as_ms(), id.as_uuid()),
-        None => (i64::MAX, Uuid::max()),
-    };
-    let (tenant, id) = (scan.tenant.as_uuid(), id.as_bytes());
-    let space = scan.space.as_ref().map(hapax_core::Space::as_str);
-    // One more than the page holds tells whether there is another page.
-    let ask = i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1;
-    let mut statement = connection.prepare_cached(match scan.subject {
-        Some(_) => SCAN_SUBJECT,
-        None => SCAN,
-    })?;
-    let tenant = tenant.as_bytes();
-    let mut rows = match &scan.subject {
-        Some(subject) => {
-            let subject = subject.as_bytes();
-            statement.query(params![
-                tenant,
-                before,
-                id,
-                space,
-                scan.state,
-                ask,
-                subject,
-                now.as_ms()
-            ])?
-        }
-        None => statement.query(params![
-            tenant,
-            before,
-            id,
-            space,
-            scan.state,
-            ask,
-            now.as_ms()
-        ])?,
-    };
-    let mut page = Page {
-        records: Vec::new(),
-        next: None,
-    };
-    let mut bytes = 0;
-    while let Some(row) = rows.next()? {
-        if page.records.len() == limit || bytes > PAGE_BYTES_MAX {
-            page.next = page
-                .records
-                .last()
-                .map(|record: &Record| (record.created_at, record.id));
-            break;
-        }
-        let row = read(row)?;
-        bytes += bodies(&row);
-        page.records
-            .push(tenant_keys::open(connection, vault, row)?);
-    }
-    Ok(page)
 }
 
 /// One bounded step of cleaning up at `now`.
@@ -187,7 +114,7 @@ pub(super) fn bodies(row: &Row) -> usize {
 }
 
 /// Reads the columns in the order of find.sql and scan.sql.
-fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+pub(super) fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
     let request_body: Option<Vec<u8>> = row.get(18)?;
     let response_body: Option<Vec<u8>> = row.get(22)?;
     for (body, apart) in [
@@ -248,9 +175,8 @@ mod tests {
         migrate::migrate(&mut connection, options.clock.now()).unwrap();
         for (sql, index) in [
             (FIND, "sqlite_autoindex_idempotency_keys_1"),
-            (SCAN, "idx_idempotency_created"),
-            (SCAN_SUBJECT, "idx_idempotency_subject"),
             (notes::NOTES, "idx_audit_tenant"),
+            (notes::NOTES_OF_ACTION, "idx_audit_action"),
             (notes::NOTES_OF_KEY, "idx_audit_key"),
             (notes::SWEEP_NOTES, "idx_audit_at"),
             (SWEEP_DUE, "idx_idempotency_expires"),

@@ -47,7 +47,7 @@ mod worker;
 pub use effect::{Effect, EffectError, Fault, Probed, Ran};
 pub use held::{Held, HeldError};
 pub use plan::{
-    Draft, END, Ended, Event, Events, Node, Plan, PlanError, Retry, Step, Unsound, drive,
+    Draft, END, Ended, Event, Events, Node, Outline, Plan, PlanError, Retry, Step, Unsound, drive,
 };
 pub use worker::{Handler, Handling, Identity, Worker, take_back_dead};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hapax_core::Tenant;
 
 use super::Action;
+use super::spread::{Counting, Spread};
 
 /// How many tenants have figures of their own. Those seen later share some that nobody is shown.
 const TENANTS_MAX: usize = 10_000;
@@ -37,6 +38,29 @@ pub struct Stats {
     pub storage_failures: u64,
     /// Sweeps of this process that failed.
     pub cleanup_failures: u64,
+}
+
+/// The counters of one tenant at one moment. They only rise, while the process lives.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Pulse {
+    /// Requests under a key, refused ones included.
+    pub requests: u64,
+    /// Those answered with a recorded answer.
+    pub replays: u64,
+    /// Those whose key stood for another request.
+    pub conflicts: u64,
+    /// Those whose key somebody held.
+    pub in_progress: u64,
+    /// Those of whose key nobody knows what became.
+    pub in_doubt: u64,
+    /// Those whose key had been used and was over its time.
+    pub expired: u64,
+    /// Those without a good key, and those that could not be looked up or recorded.
+    pub errors: u64,
+    /// Sweeps of this process.
+    pub sweeps: u64,
+    /// How long look-ups took.
+    pub lookups: Spread,
 }
 
 /// The sweeps of this process.
@@ -89,14 +113,30 @@ impl Tenants {
     }
 }
 
+impl Tenants {
+    pub(super) fn pulse(&self, tenant: Tenant, cleanups: &Cleanups) -> Pulse {
+        let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
+        let tally = own.get(&tenant).cloned().unwrap_or_default();
+        drop(own);
+        Pulse {
+            sweeps: read(&cleanups.operations),
+            ..tally.pulse()
+        }
+    }
+}
+
 /// The figures of one tenant while they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     total: AtomicU64,
     replayed: AtomicU64,
     conflicts: AtomicU64,
+    in_progress: AtomicU64,
+    in_doubt: AtomicU64,
+    errors: AtomicU64,
     expired: AtomicU64,
     lookups: Times,
+    spread: Counting,
     stores: Times,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -110,11 +150,10 @@ impl Tally {
         match action {
             Action::Replay => add(&self.replayed, 1),
             Action::Conflict => add(&self.conflicts, 1),
-            Action::Process
-            | Action::InProgress
-            | Action::InDoubt
-            | Action::Erased
-            | Action::Error => {}
+            Action::InProgress => add(&self.in_progress, 1),
+            Action::InDoubt => add(&self.in_doubt, 1),
+            Action::Error => add(&self.errors, 1),
+            Action::Process | Action::Erased => {}
         }
     }
 
@@ -128,6 +167,7 @@ impl Tally {
 
     pub(super) fn lookup(&self, took: Duration) {
         self.lookups.add(took);
+        self.spread.add(took);
     }
 
     pub(super) fn store(&self, took: Duration) {
@@ -140,6 +180,20 @@ impl Tally {
 
     pub(super) fn storage_failure(&self) {
         add(&self.storage_failures, 1);
+    }
+
+    fn pulse(&self) -> Pulse {
+        Pulse {
+            requests: read(&self.total),
+            replays: read(&self.replayed),
+            conflicts: read(&self.conflicts),
+            in_progress: read(&self.in_progress),
+            in_doubt: read(&self.in_doubt),
+            expired: read(&self.expired),
+            errors: read(&self.errors),
+            sweeps: 0,
+            lookups: self.spread.read(),
+        }
     }
 
     fn stats(&self) -> Stats {
@@ -220,5 +274,31 @@ mod tests {
     #[test]
     fn nothing_counted_is_zero_and_not_a_division_by_it() {
         assert_eq!(Tally::default().stats(), Stats::default());
+        assert_eq!(Tally::default().pulse(), Pulse::default());
+    }
+
+    #[test]
+    fn every_answer_is_counted_under_its_word() {
+        let tally = Tally::default();
+        for action in [
+            Action::InProgress,
+            Action::InDoubt,
+            Action::Error,
+            Action::Process,
+        ] {
+            tally.request(action);
+        }
+        tally.lookup(Duration::from_micros(7));
+        let pulse = tally.pulse();
+        assert_eq!(
+            (
+                pulse.requests,
+                pulse.in_progress,
+                pulse.in_doubt,
+                pulse.errors
+            ),
+            (4, 1, 1, 1)
+        );
+        assert_eq!(pulse.lookups.percentile_us(50), 7);
     }
 }

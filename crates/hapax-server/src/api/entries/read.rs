@@ -23,6 +23,8 @@ pub(super) const DAYS_MAX: u64 = 36_500;
 pub(super) const WORDS_CHARS_MAX: usize = 1000;
 /// As many as a store looks for.
 pub(super) const WORDS_MAX: usize = 100;
+/// No source has a longer name that could be asked for.
+pub(super) const SOURCE_CHARS_MAX: usize = 1000;
 
 /// What a found row holds beside the usual columns.
 const BESIDES: [Column; 8] = [
@@ -87,7 +89,9 @@ pub(in crate::api) async fn last(
     let asked = body.q.filter(|q| !q.trim().is_empty());
     let search = Search {
         words: asked.map(words).transpose()?,
+        source: None,
         since: since(&app, body.days)?,
+        before: None,
         sort: Sort::Newest,
         limit: limit(body.limit)?,
     };
@@ -149,7 +153,9 @@ async fn search(app: &App, tenant: Tenant, body: FindBody, sort: Sort) -> Result
     let columns = columns(body.returning.as_ref())?;
     let search = Search {
         words: Some(words(body.q)?),
+        source: None,
         since: since(app, body.days)?,
+        before: None,
         sort,
         limit: limit(body.limit)?,
     };
@@ -172,12 +178,12 @@ async fn rows(
     ))
 }
 
-fn columns(names: Option<&Value>) -> Result<Vec<Column>, Problem> {
+pub(super) fn columns(names: Option<&Value>) -> Result<Vec<Column>, Problem> {
     let asked = names.map(returning).transpose()?.flatten();
     Ok(asked.unwrap_or_else(|| [&Column::DEFAULT_ROW[..], &BESIDES].concat()))
 }
 
-fn words(text: String) -> Result<String, Problem> {
+pub(super) fn words(text: String) -> Result<String, Problem> {
     if text.trim().is_empty() {
         return Err(invalid("q", "has no words"));
     }

@@ -74,6 +74,7 @@ pub(super) const CODES: &[(&str, u16)] = &[
     ("llm_unavailable", 503),
     ("shutting_down", 503),
     ("store_unavailable", 503),
+    ("too_many_streams", 503),
 ];
 
 /// What decides which codes an operation shares with others.

@@ -8,6 +8,7 @@ use hapax_core::entry::{
 };
 use hapax_core::job::{Class, OpState, State};
 use hapax_core::{Action, Durability};
+use hapax_store::Role;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, KnownFormat, ObjectBuilder, Schema,
     SchemaFormat, SchemaType, Type,
@@ -70,6 +71,12 @@ schemas! {
     ItemState => words("How far an item of a batch is.", ItemStatus::ALL.iter().map(|status| status.as_str()));
     /// What an audit row tells of.
     AuditAction => words("What happened.", Action::ALL.map(Action::as_str));
+    /// What a token allows.
+    RoleWord => words("What a token allows.", [Role::Owner, Role::Writer, Role::Viewer].map(Role::as_str));
+    /// Whether tokens are asked for.
+    SignIn => words("How one signs in: with a token, or not at all.", ["token", "none"]);
+    /// How far a step of a plan is.
+    NodeState => words("How far a step of a plan is.", ["pending", "running", "done", "failed", "in_doubt"]);
     /// What an acknowledged write survives.
     DurabilityWord => words("What an acknowledged write survives.", DURABILITIES.map(Durability::as_str));
     /// What happens to an entry whose key is there.

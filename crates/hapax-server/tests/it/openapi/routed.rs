@@ -58,6 +58,10 @@ fn every_operation_asks_for_the_role_that_it_says() {
                 "{method} {path}"
             );
         }
+        // A stream does not end; that it asks for its role is seen above and where streams are tested.
+        if path == "/v1/live" {
+            continue;
+        }
         // What does nothing without a body can be tried.
         if operation.value.get("requestBody").is_some() || method == "GET" {
             let answer = server.bearing(&tokens[needed], &method, &path, "7");

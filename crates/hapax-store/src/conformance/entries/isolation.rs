@@ -68,7 +68,9 @@ pub async fn what_is_elsewhere_cannot_be_read(subject: &EntrySubject) {
         for sort in [Sort::Best, Sort::Newest] {
             let search = Search {
                 words: Some("tea".to_owned()),
+                source: None,
                 since: None,
+                before: None,
                 sort,
                 limit: 50,
             };

@@ -127,6 +127,7 @@ macro_rules! entry_conformance {
                 no_character_is_an_operator,
                 without_a_word_nothing_is_found,
                 the_newest_come_first,
+                entries_page_by_source_and_words_without_gap,
                 found_entries_come_in_the_order_that_is_asked_for,
                 only_what_is_new_enough_is_found,
                 an_answer_is_bounded,

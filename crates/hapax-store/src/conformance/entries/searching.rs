@@ -182,7 +182,9 @@ pub async fn the_newest_come_first(subject: &EntrySubject) {
     let everything = async |sort: Sort, limit: usize| -> Vec<String> {
         let search = Search {
             words: None,
+            source: None,
             since: None,
+            before: None,
             sort,
             limit,
         };
@@ -200,6 +202,73 @@ pub async fn the_newest_come_first(subject: &EntrySubject) {
     assert_eq!(everything(Sort::Best, 50).await, ["a", "b", "c", "d"]);
     assert_eq!(everything(Sort::Newest, 2).await, ["a", "b"]);
     assert!(everything(Sort::Newest, 0).await.is_empty());
+}
+
+/// Pages of all, of one source, of words, and of both follow each other; two of the same time too.
+pub async fn entries_page_by_source_and_words_without_gap(subject: &EntrySubject) {
+    let at = |seconds: i64, source: &str, title: &str| {
+        let mut entry = bare(title);
+        entry["source"] = source.into();
+        let mut draft = read(&entry).expect("it is an entry");
+        draft.created_at = Some(Time::from_ms(seconds * 1000));
+        Incoming::Insert(draft)
+    };
+    let batch = vec![
+        at(10, "web", "tea one"),
+        at(20, "mail", "tea two"),
+        at(20, "web", "tea three"),
+        at(20, "web", "milk four"),
+        at(30, "mail", "tea five"),
+    ];
+    subject.write(batch).await;
+    let listed = async |words: Option<&str>, source: Option<&str>, limit: usize| {
+        let (mut titles, mut before): (Vec<String>, _) = (Vec::new(), None);
+        loop {
+            let search = Search {
+                words: words.map(str::to_owned),
+                source: source.map(str::to_owned),
+                since: None,
+                before,
+                sort: Sort::Newest,
+                limit,
+            };
+            let found = subject
+                .catalog
+                .search_entries(TENANT, Target::Active, search);
+            let found = found.await.expect("the store answers");
+            let Some(last) = found.last() else {
+                return titles;
+            };
+            before = Some((last.created_at, last.entry_id));
+            titles.extend(found.iter().map(title));
+        }
+    };
+    for limit in [1, 2, 50] {
+        assert_eq!(
+            listed(None, None, limit).await,
+            ["tea five", "milk four", "tea three", "tea two", "tea one"]
+        );
+        assert_eq!(
+            listed(None, Some("web"), limit).await,
+            ["milk four", "tea three", "tea one"]
+        );
+        assert_eq!(
+            listed(Some("tea"), Some("web"), limit).await,
+            ["tea three", "tea one"]
+        );
+        assert_eq!(listed(Some("tea"), Some("mail"), limit).await.len(), 2);
+        assert!(listed(None, Some("we"), limit).await.is_empty());
+    }
+    let best = Search {
+        words: Some("tea".to_owned()),
+        source: Some("web".to_owned()),
+        since: None,
+        before: None,
+        sort: Sort::Best,
+        limit: 50,
+    };
+    let found = subject.catalog.search_entries(TENANT, Target::Active, best);
+    assert_eq!(found.await.expect("the store answers").len(), 2);
 }
 
 /// With words, the newest come first if that is asked for, and the best otherwise.
@@ -241,7 +310,9 @@ pub async fn only_what_is_new_enough_is_found(subject: &EntrySubject) {
     }
     let search = Search {
         words: None,
+        source: None,
         since,
+        before: None,
         sort: Sort::Newest,
         limit: 50,
     };
@@ -267,7 +338,9 @@ pub async fn a_search_over_its_limits_is_refused(subject: &EntrySubject) {
     for words in ["tea ".repeat(1000), "x".repeat(1 << 20)] {
         let search = Search {
             words: Some(words),
+            source: None,
             since: None,
+            before: None,
             sort: Sort::Best,
             limit: 50,
         };

@@ -123,7 +123,9 @@ impl EntrySubject {
     pub(super) async fn all_at(&self, tenant: Tenant, target: Target) -> Vec<Row> {
         let search = Search {
             words: None,
+            source: None,
             since: None,
+            before: None,
             sort: Sort::Newest,
             limit: Search::LIMIT_MAX,
         };
@@ -148,7 +150,9 @@ impl EntrySubject {
     ) -> Vec<String> {
         let search = Search {
             words: Some(words.to_owned()),
+            source: None,
             since,
+            before: None,
             sort,
             limit,
         };

@@ -148,7 +148,9 @@ impl ImportSubject {
     pub(super) async fn entries_of(&self, tenant: Tenant, schema: Schema) -> Vec<Row> {
         let everything = Search {
             words: None,
+            source: None,
             since: None,
+            before: None,
             sort: Sort::Newest,
             limit: Search::LIMIT_MAX,
         };

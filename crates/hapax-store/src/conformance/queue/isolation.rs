@@ -108,7 +108,7 @@ pub async fn lists_and_counts_are_a_tenants_own(subject: &QueueSubject) {
     let counted = |tenant| async move {
         let tally = subject
             .queue
-            .tally(tenant)
+            .tally(tenant, u64::MAX)
             .await
             .expect("the queue answers");
         tally.iter().map(|one| one.count).sum::<u64>()

@@ -212,7 +212,7 @@ pub async fn a_tally_counts_by_kind_and_state(subject: &QueueSubject) {
     assert!(
         subject
             .queue
-            .tally(Tenant::DEFAULT)
+            .tally(Tenant::DEFAULT, u64::MAX)
             .await
             .expect("the queue answers")
             .is_empty()
@@ -241,7 +241,7 @@ pub async fn a_tally_counts_by_kind_and_state(subject: &QueueSubject) {
 
     let mut tally = subject
         .queue
-        .tally(Tenant::DEFAULT)
+        .tally(Tenant::DEFAULT, u64::MAX)
         .await
         .expect("the queue answers");
     tally.sort_by_key(|one| (one.kind.clone(), one.state));
@@ -262,6 +262,73 @@ pub async fn a_tally_counts_by_kind_and_state(subject: &QueueSubject) {
             one("enrich", State::Leased, 1),
         ]
     );
+}
+
+/// A count ends where it is told to.
+pub async fn a_tally_counts_no_further_than_asked(subject: &QueueSubject) {
+    let jobs = (0..5).map(|number| download(&number.to_string()));
+    subject
+        .plan(jobs.chain([of_kind("enrich", "e")]).collect())
+        .await;
+    let counts = async |at_most: u64| {
+        let tally = subject.queue.tally(Tenant::DEFAULT, at_most).await;
+        let tally = tally.expect("the queue answers");
+        tally.iter().map(|one| one.count).collect::<Vec<u64>>()
+    };
+    assert_eq!(counts(3).await, [3, 1]);
+    assert_eq!(counts(5).await, [5, 1]);
+    let leased = subject.lease(ask_many("worker", 6)).await;
+    assert_eq!(leased.len(), 6);
+    let tally = subject.queue.tally(Tenant::DEFAULT, 2).await;
+    let held = tally.expect("the queue answers");
+    assert!(held.iter().all(|one| one.held <= 2), "{held:?}");
+}
+
+/// Lists by kind, by state and by both go on page by page, whatever else there is.
+pub async fn jobs_of_rare_kinds_and_states_page_without_gap(subject: &QueueSubject) {
+    for number in 0..7 {
+        let name = number.to_string();
+        let kind = ["download", "enrich", "zip"][number % 3];
+        subject.plan(vec![of_kind(kind, &name)]).await;
+    }
+    let listed = async |scan: JobScan| {
+        let (mut seqs, mut scan) = (Vec::new(), scan);
+        loop {
+            let page = page(subject, scan.clone()).await;
+            seqs.extend(page.jobs.iter().map(|job| (job.kind.to_string(), job.seq)));
+            match page.next {
+                Some(next) => scan.before = Some(next),
+                None => return seqs,
+            }
+        }
+    };
+    let by = |kind: Option<&str>, state: Option<State>, limit: usize| JobScan {
+        kind: kind.map(self::kind),
+        state,
+        limit,
+        ..all()
+    };
+    let everything = listed(by(None, None, 2)).await;
+    assert_eq!(everything.len(), 7);
+    assert!(everything.is_sorted_by(|one, next| one.1 > next.1));
+    for limit in [1, 2, 50] {
+        assert_eq!(
+            listed(by(None, Some(State::Planned), limit)).await,
+            everything
+        );
+        for kind in ["download", "enrich", "zip"] {
+            let expected: Vec<_> = everything
+                .iter()
+                .filter(|(of, _)| of == kind)
+                .cloned()
+                .collect();
+            assert_eq!(listed(by(Some(kind), None, limit)).await, expected);
+            let both = by(Some(kind), Some(State::Planned), limit);
+            assert_eq!(listed(both).await, expected);
+        }
+        assert!(listed(by(None, Some(State::Dead), limit)).await.is_empty());
+        assert!(listed(by(Some("other"), None, limit)).await.is_empty());
+    }
 }
 
 /// A job is shown with its operations, oldest first.

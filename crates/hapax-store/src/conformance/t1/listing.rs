@@ -113,3 +113,19 @@ pub async fn a_listed_batch_is_whole(subject: &T1Subject) {
         assert_eq!(subject.stored(batch.id).await, batch);
     }
 }
+
+/// Batches that did not end are counted in both homes, each up to a number, and no other tenant's.
+pub async fn batches_that_did_not_end_are_counted(subject: &T1Subject) {
+    let counted = async |tenant, at_most: u64| {
+        let count = subject.batches.open_batches(tenant, at_most).await;
+        count.expect("the store answers")
+    };
+    assert_eq!(counted(TENANT, 10).await, 0);
+    six(subject).await;
+    end(subject, 5, BatchStatus::Completed).await;
+    end(subject, 1, BatchStatus::Submitted).await;
+    assert_eq!(counted(TENANT, 10).await, 5);
+    assert_eq!(counted(TENANT, 1).await, 2);
+    let other = hapax_core::Tenant::from_uuid(uuid::Uuid::from_u128(77));
+    assert_eq!(counted(other, 10).await, 0);
+}

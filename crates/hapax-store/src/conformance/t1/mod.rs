@@ -46,6 +46,7 @@ macro_rules! t1_conformance {
                 batches_of_one_moment_page_without_gap,
                 a_page_of_batches_is_bounded,
                 a_listed_batch_is_whole,
+                batches_that_did_not_end_are_counted,
             );
             $crate::conformance_cases!($open, t1::waiting:
                 a_batch_is_due_when_its_time_has_come,

@@ -5,7 +5,7 @@ use hapax_core::{Error, Tenant, Time};
 use tokio_postgres::Row as Stored;
 
 use super::super::PgLedger;
-use super::super::columns::{get, moment};
+use super::super::columns::{Param, end_of_time, get, moment};
 use super::super::jobs::link::Order;
 use super::super::pack::aside;
 use super::rows;
@@ -47,10 +47,20 @@ impl PgLedger {
         let to = tenant.as_uuid();
         let since = moment(search.since.unwrap_or(BEGINNING).as_ms());
         let limit = page(search.limit);
+        let source = search.source.as_deref();
+        let (before, number) = match search.before {
+            Some((at, number)) => (moment(at.as_ms()), number),
+            None => (end_of_time(), i64::MAX),
+        };
         let Some(text) = search.words.as_deref() else {
             let found = self
                 .seeing(operation, tenant, target, |statements| {
-                    vec![Order::Query(&statements.newest, vec![&to, &since, &limit])]
+                    let mut params: Vec<Param<'_>> = vec![&to, &since, &limit, &before, &number];
+                    let Some(source) = &source else {
+                        return vec![Order::Query(&statements.newest, params)];
+                    };
+                    params.push(source);
+                    vec![Order::Query(&statements.newest_source, params)]
                 })
                 .await?;
             return read_all(found, rows::rows).await;
@@ -64,12 +74,14 @@ impl PgLedger {
             .seeing(operation, tenant, target, |statements| {
                 let set = Order::Query(SET_WORDS, vec![&words]);
                 let look = match search.sort {
-                    Sort::Best => {
-                        Order::Query(&statements.words_best, vec![&to, &since, &limit, &words])
-                    }
-                    Sort::Newest => {
-                        Order::Query(&statements.words_newest, vec![&to, &since, &limit])
-                    }
+                    Sort::Best => Order::Query(
+                        &statements.words_best,
+                        vec![&to, &since, &limit, &words, &source],
+                    ),
+                    Sort::Newest => Order::Query(
+                        &statements.words_newest,
+                        vec![&to, &since, &limit, &before, &number, &source],
+                    ),
                 };
                 vec![set, look]
             })

@@ -23,6 +23,7 @@ statements! {
     found "entry_found",
     find "entry_find",
     newest "entry_newest",
+    newest_source "entry_newest_source",
     words_newest "entry_words_newest",
     words_best "entry_words_best",
     numbers "entry_numbers",

@@ -79,11 +79,12 @@ impl PgLedger {
 
     pub(super) async fn list_jobs(&self, scan: JobScan) -> Result<JobPage, Error> {
         let limit = scan.limit.clamp(1, JobScan::LIMIT_MAX);
-        let sql = match (&scan.state, &scan.work_id) {
+        let is_by_kind = scan.state.is_some() || scan.kind.is_some();
+        let sql = match &scan.work_id {
             _ if scan.held => LIST_HELD,
-            (_, Some(_)) => LIST_WORK,
-            (Some(_), None) => LIST_STATE,
-            (None, None) => LIST,
+            Some(_) => LIST_WORK,
+            None if is_by_kind => LIST_STATE,
+            None => LIST,
         };
         let (to, shift_ms) = (scan.tenant.as_uuid(), self.shift_ms());
         let before = scan.before.unwrap_or(i64::MAX);
@@ -91,16 +92,22 @@ impl PgLedger {
         let state = scan.state.map(State::as_str);
         // One more than asked tells whether there is a next page.
         let ask = i64::try_from(limit + 1).unwrap_or(i64::MAX);
-        let params: [Param<'_>; 8] = [
-            &to,
-            &before,
-            &kind,
-            &state,
-            &scan.work_id,
-            &scan.held,
-            &ask,
-            &shift_ms,
-        ];
+        let states = scan.state.map_or(State::ALL.to_vec(), |state| vec![state]);
+        let states: Vec<&str> = states.into_iter().map(State::as_str).collect();
+        let params: Vec<Param<'_>> = if sql == LIST_STATE {
+            vec![&to, &before, &kind, &states, &ask]
+        } else {
+            vec![
+                &to,
+                &before,
+                &kind,
+                &state,
+                &scan.work_id,
+                &scan.held,
+                &ask,
+                &shift_ms,
+            ]
+        };
         let rows = self
             .reader
             .scoped("listing jobs", SET_TENANT, &to, sql, &params)
@@ -112,11 +119,18 @@ impl PgLedger {
         Ok(JobPage { jobs, next })
     }
 
-    pub(super) async fn tally_jobs(&self, tenant: Tenant) -> Result<Vec<Tally>, Error> {
+    pub(super) async fn tally_jobs(
+        &self,
+        tenant: Tenant,
+        at_most: u64,
+    ) -> Result<Vec<Tally>, Error> {
         let (to, shift_ms) = (tenant.as_uuid(), self.shift_ms());
+        let most = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let states = State::ALL.map(State::as_str).to_vec();
+        let params: [Param<'_>; 4] = [&to, &shift_ms, &most, &states];
         let rows = self
             .reader
-            .scoped("counting jobs", SET_TENANT, &to, TALLY, &[&to, &shift_ms])
+            .scoped("counting jobs", SET_TENANT, &to, TALLY, &params)
             .await?;
         let count = |row: &Row, column| {
             get::<i64>(row, column).map(|count| u64::try_from(count).unwrap_or(0))

@@ -150,8 +150,8 @@ impl Queue for PgLedger {
         Box::pin(self.list_jobs(scan))
     }
 
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>> {
-        Box::pin(self.tally_jobs(tenant))
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
+        Box::pin(self.tally_jobs(tenant, at_most))
     }
 
     fn due(

@@ -34,6 +34,10 @@ fn every_statement_on_entries_goes_through_an_index_and_sorts_nothing() {
             (&sql.update, "INTEGER PRIMARY KEY"),
             (&sql.newest, "COVERING INDEX idx_{schema}_entries_created"),
             (
+                &sql.newest_source,
+                "COVERING INDEX idx_{schema}_entries_source",
+            ),
+            (
                 &sql.revision_list,
                 "sqlite_autoindex_{schema}_entry_revisions_1",
             ),

@@ -23,23 +23,39 @@ pub(super) fn search(
 ) -> Result<Vec<Row>, Fault> {
     let since = search.since.map_or(i64::MIN, Time::as_ms);
     let (tenant_bytes, limit) = (tenant_bytes(tenant), page(search.limit));
+    let source = search.source.as_deref();
+    let (before, number) = match search.before {
+        Some((at, number)) => (at.as_ms(), number),
+        None => (i64::MAX, i64::MAX),
+    };
     // The numbers first: no text is sorted.
     let numbers = match &search.words {
         None => {
-            let params = params![tenant_bytes, since, limit];
-            numbers(connection, &sql.newest, params)?
+            let params = params![tenant_bytes, since, limit, before, number];
+            match source {
+                None => numbers(connection, &sql.newest, params)?,
+                Some(source) => {
+                    let params = params![tenant_bytes, since, limit, before, number, source];
+                    numbers(connection, &sql.newest_source, params)?
+                }
+            }
         }
         Some(text) => {
             let words = words(text)?;
             if words.is_empty() {
                 return Ok(Vec::new());
             }
-            let statement = match search.sort {
-                Sort::Best => &sql.words_best,
-                Sort::Newest => &sql.words_newest,
-            };
-            let params = params![tenant_bytes, quoted(&words), since, limit];
-            numbers(connection, statement, params)?
+            let words = quoted(&words);
+            match search.sort {
+                Sort::Best => {
+                    let params = params![tenant_bytes, words, since, limit, source];
+                    numbers(connection, &sql.words_best, params)?
+                }
+                Sort::Newest => {
+                    let params = params![tenant_bytes, words, since, limit, source, before, number];
+                    numbers(connection, &sql.words_newest, params)?
+                }
+            }
         }
     };
     let mut found = Vec::with_capacity(numbers.len());

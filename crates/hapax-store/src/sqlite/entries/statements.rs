@@ -27,6 +27,7 @@ statements! {
     insert "entry_insert",
     update "entry_update",
     newest "entry_newest",
+    newest_source "entry_newest_source",
     words_newest "entry_words_newest",
     words_best "entry_words_best",
     words_put "entry_words_put",

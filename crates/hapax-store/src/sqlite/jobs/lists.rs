@@ -115,33 +115,39 @@ fn column(connection: &Connection, sql: &str, params: impl Params) -> rusqlite::
     rows.collect()
 }
 
-/// How many jobs a tenant has, by kind and state.
+/// How many jobs a tenant has, by kind and state, each up to a number.
 pub(super) fn tally(
     connection: &Connection,
     tenant: Tenant,
+    at_most: u64,
     now: Time,
 ) -> Result<Vec<Tally>, Fault> {
     let tenant = tenant_bytes(tenant);
+    let most = i64::try_from(at_most).unwrap_or(i64::MAX);
     let mut held: HashMap<(String, String), u64> = HashMap::new();
     let mut statement = connection.prepare_cached(HELD)?;
-    let rows = statement.query_map(params![tenant, now.as_ms()], |row| {
+    let rows = statement.query_map(params![tenant, now.as_ms(), most], |row| {
         Ok((row.get(0)?, row.get(1)?))
     })?;
     for row in rows {
         *held.entry(row?).or_default() += 1;
     }
     let mut statement = connection.prepare_cached(TALLY)?;
-    let mut rows = statement.query(params![tenant])?;
     let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        let of: (String, String) = (row.get(0)?, row.get(1)?);
-        let count: i64 = row.get(2)?;
-        all.push(Tally {
-            kind: word(JobKind::new(&of.0))?,
-            state: word(of.1.parse())?,
-            count: count.unsigned_abs(),
-            held: held.get(&of).copied().unwrap_or(0),
-        });
+    for kind in kinds(connection, tenant)? {
+        for state in State::ALL {
+            let params = params![tenant, kind, state.as_str(), most];
+            let count: i64 = statement.query_row(params, |row| row.get(0))?;
+            if count > 0 {
+                let of = (kind.clone(), state.as_str().to_owned());
+                all.push(Tally {
+                    kind: word(JobKind::new(&kind))?,
+                    state,
+                    count: count.unsigned_abs(),
+                    held: held.get(&of).copied().unwrap_or(0),
+                });
+            }
+        }
     }
     Ok(all)
 }

@@ -136,11 +136,11 @@ impl Queue for SqliteLedger {
         }))
     }
 
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>> {
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
         let now = self.clock.now();
         Box::pin(self.read(move |connection| {
             let seen = connection.unchecked_transaction()?;
-            lists::tally(&seen, tenant, now)
+            lists::tally(&seen, tenant, at_most, now)
         }))
     }
 

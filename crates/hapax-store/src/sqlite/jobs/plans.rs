@@ -49,7 +49,9 @@ fn every_read_of_jobs_goes_through_an_index_and_sorts_nothing() {
             "{sql}: {plan:?}"
         );
         let is_direct = |step: &String| {
-            !step.contains("B-TREE") && (!step.starts_with("SCAN") || step == "SCAN CONSTANT ROW")
+            // What was found and cut off at a number is counted by walking it.
+            let walks = step.starts_with("SCAN") && !step.starts_with("SCAN (subquery");
+            !step.contains("B-TREE") && (!walks || step == "SCAN CONSTANT ROW")
         };
         assert!(plan.iter().all(is_direct), "{sql}: {plan:?}");
     }

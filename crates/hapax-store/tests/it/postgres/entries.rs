@@ -60,7 +60,9 @@ fn row(done: &Done) -> (Action, &Row) {
 async fn found(ledger: &PgLedger, of: u128, words: &str) -> usize {
     let search = Search {
         words: Some(words.to_owned()),
+        source: None,
         since: None,
+        before: None,
         sort: Sort::Best,
         limit: 50,
     };

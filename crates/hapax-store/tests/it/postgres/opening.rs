@@ -35,7 +35,7 @@ async fn eight_nodes_migrate_at_once() {
         .query_one("SELECT count(*) FROM schema_migration", &[])
         .await
         .unwrap();
-    assert_eq!(ran.get::<_, i64>(0), 8);
+    assert_eq!(ran.get::<_, i64>(0), 9);
     assert!(
         PgLedger::migrate(&database.url).await.unwrap().is_empty(),
         "nothing is left to run"
@@ -55,7 +55,8 @@ async fn migrate_says_what_ran() {
             "0005_job",
             "0006_snapshot",
             "0007_entry",
-            "0008_t1"
+            "0008_t1",
+            "0009_lists"
         ]
     );
 }

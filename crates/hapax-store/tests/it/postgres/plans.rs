@@ -62,6 +62,46 @@ async fn lists_walk_an_index_in_their_own_order() {
             format!("{tenant}, now(), 9, NULL, 51, {last}"),
         ),
         (
+            include_str!("../../../sql/postgres/notes_of_action.sql"),
+            "idx_audit_action",
+            format!("{tenant}, now(), 9, 'x', 51"),
+        ),
+        (
+            include_str!("../../../sql/postgres/scan.sql"),
+            "idx_idempotency_tenant_created",
+            format!("{tenant}, now(), {last}, NULL, 'held', 51, now(), 20000"),
+        ),
+        (
+            include_str!("../../../sql/postgres/scan_floor.sql"),
+            "Index Only Scan Backward using idx_idempotency_tenant_created",
+            format!("{tenant}, now(), {last}, 19999"),
+        ),
+        (
+            include_str!("../../../sql/postgres/scan_space.sql"),
+            "idx_idempotency_route",
+            format!("{tenant}, now(), {last}, 'POST:a', 'held', 51, now(), 20000"),
+        ),
+        (
+            include_str!("../../../sql/postgres/scan_space_floor.sql"),
+            "Index Only Scan Backward using idx_idempotency_route",
+            format!("{tenant}, now(), {last}, 19999, 'POST:a'"),
+        ),
+        (
+            include_str!("../../../sql/postgres/scan_prefix.sql"),
+            "idx_idempotency_key",
+            format!("{tenant}, 'a', {tenant}, NULL, NULL, 51, now(), 20000, 'b', {tenant}"),
+        ),
+        (
+            include_str!("../../../sql/postgres/scan_prefix_end.sql"),
+            "idx_idempotency_key",
+            format!("{tenant}, 'a', {tenant}, 19999, 'b', {tenant}"),
+        ),
+        (
+            include_str!("../../../sql/postgres/doubts.sql"),
+            "idx_idempotency_tenant_created",
+            format!("{tenant}, 10001, now()"),
+        ),
+        (
             include_str!("../../../sql/postgres/scan_subject.sql"),
             "idx_idempotency_subject",
             format!("{tenant}, now(), {last}, NULL, NULL, 51, 'x', now()"),

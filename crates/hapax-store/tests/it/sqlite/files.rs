@@ -62,13 +62,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0005_job",
             "0006_snapshot",
             "0007_entry",
-            "0008_t1"
+            "0008_t1",
+            "0009_lists"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        8
+        9
     );
 }
 

@@ -50,7 +50,9 @@ async fn insert(ledger: &SqliteLedger, entry: Incoming) -> Kept {
 async fn found(ledger: &SqliteLedger, words: &str) -> Vec<Row> {
     let search = Search {
         words: Some(words.to_owned()),
+        source: None,
         since: None,
+        before: None,
         sort: Sort::Best,
         limit: 50,
     };

@@ -6,6 +6,7 @@ mod drive;
 mod event;
 mod mermaid;
 mod node;
+mod outline;
 mod step;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ pub use build::{Draft, Unsound};
 pub use drive::drive;
 pub use event::{Event, Events};
 pub use node::{Node, Retry};
+pub use outline::Outline;
 pub use step::Step;
 
 /// The name of the end, for edges and branches that lead there.

@@ -255,6 +255,8 @@ pub(super) enum Visited<S> {
 pub(super) trait Erased<S>: Send + Sync {
     fn name(&self) -> &Arc<str>;
 
+    fn class(&self) -> Class;
+
     fn has_probe(&self) -> bool;
 
     /// The effect that this visit is.
@@ -274,6 +276,10 @@ where
 {
     fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    fn class(&self) -> Class {
+        self.class
     }
 
     fn has_probe(&self) -> bool {

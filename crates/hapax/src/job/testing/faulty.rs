@@ -180,8 +180,8 @@ impl Queue for FaultyQueue {
         passed!(self.jobs(scan))
     }
 
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>> {
-        passed!(self.tally(tenant))
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
+        passed!(self.tally(tenant, at_most))
     }
 
     fn due(

@@ -139,8 +139,8 @@ impl Queue for HistoryQueue {
         self.inner.jobs(scan)
     }
 
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>> {
-        self.inner.tally(tenant)
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
+        self.inner.tally(tenant, at_most)
     }
 
     fn due(

@@ -208,7 +208,7 @@ impl Queue for MemoryQueue {
         answer(JobPage { jobs, next })
     }
 
-    fn tally(&self, tenant: Tenant) -> Answer<'_, Vec<Tally>> {
+    fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
         let now = self.time();
         let mut counts = BTreeMap::new();
         for job in self.rows().of(tenant) {
@@ -221,8 +221,8 @@ impl Queue for MemoryQueue {
         let tally = |((kind, state), (count, held))| Tally {
             kind,
             state,
-            count,
-            held,
+            count: at_most.min(count),
+            held: at_most.min(held),
         };
         answer(counts.into_iter().map(tally).collect())
     }

@@ -88,7 +88,7 @@ fn start(queue: Arc<dyn Queue>, world: &Arc<Mutex<World>>) -> JoinHandle<()> {
 }
 
 async fn ended(queue: &dyn Queue) -> u64 {
-    let tally = queue.tally(Tenant::DEFAULT).await.unwrap();
+    let tally = queue.tally(Tenant::DEFAULT, u64::MAX).await.unwrap();
     let done = tally.iter().filter(|tally| tally.state == State::Indexed);
     done.map(|tally| tally.count).sum()
 }

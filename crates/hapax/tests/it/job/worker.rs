@@ -170,7 +170,7 @@ async fn a_worker_that_stops_gives_back_what_did_not_end_in_time() {
     assert!(started.elapsed() >= GRACE);
     let (job, _) = bench.stored().await;
     assert_eq!((job.lease.clone(), job.failures), (None, 0));
-    let tally = bench.queue.tally(Tenant::DEFAULT).await.unwrap();
+    let tally = bench.queue.tally(Tenant::DEFAULT, u64::MAX).await.unwrap();
     let ended = tally
         .iter()
         .find(|tally| tally.state == State::SkippedDuplicate);

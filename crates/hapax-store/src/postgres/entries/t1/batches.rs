@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::super::super::PgLedger;
-use super::super::super::columns::{Param, moment};
+use super::super::super::columns::{Param, get, moment};
 use super::super::super::jobs::BEGIN;
 use super::super::super::jobs::link::{Failure, Link, Order};
 use super::super::super::pack::aside;
@@ -22,6 +22,8 @@ use super::statements::Statements;
 use crate::t1::{
     After, Prepared, in_turn, newest, page, taken, taken_members, taken_state, weight,
 };
+
+const OPEN: &str = include_str!("../../../../sql/postgres/t1_batch_open.sql");
 
 impl PgLedger {
     pub(super) async fn keep_batch(
@@ -57,6 +59,17 @@ impl PgLedger {
             link.finish(Vec::new(), false).await?;
             Ok(found.map(|(_, batch)| batch))
         })
+    }
+
+    pub(super) async fn count_open(&self, tenant: Tenant, at_most: u64) -> Result<u64, Error> {
+        let to = tenant.as_uuid();
+        let most = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let rows = self
+            .reader
+            .scoped("counting batches", SET_TENANT, &to, OPEN, &[&to, &most])
+            .await?;
+        let count = rows.first().map(|row| get::<i64>(row, 0)).transpose()?;
+        Ok(count.unwrap_or(0).unsigned_abs())
     }
 
     pub(super) async fn list_batches(

@@ -44,6 +44,10 @@ impl Batches for PgLedger {
         Box::pin(self.list_batches(tenant, schema, include_terminal, after, limit))
     }
 
+    fn open_batches(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        Box::pin(self.count_open(tenant, at_most))
+    }
+
     fn due_batches(&self, limit: usize) -> Answer<'_, Vec<DueBatch>> {
         Box::pin(self.list_due(limit))
     }

@@ -280,3 +280,18 @@ fn counts(
 fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
+
+const OPEN: &str = include_str!("../../../../sql/sqlite/t1_batch_open.sql");
+
+/// How many batches of a tenant did not end, each home's counted up to a number.
+pub(super) fn count_open(
+    connection: &Connection,
+    tenant: Tenant,
+    at_most: u64,
+) -> Result<u64, Fault> {
+    let most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(OPEN)?;
+    let params = params![tenant_bytes(tenant), most];
+    let count: i64 = statement.query_row(params, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}

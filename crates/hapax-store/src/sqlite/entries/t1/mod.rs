@@ -62,6 +62,10 @@ impl Batches for SqliteLedger {
         }))
     }
 
+    fn open_batches(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        Box::pin(self.read(move |connection| batches::count_open(connection, tenant, at_most)))
+    }
+
     fn due_batches(&self, limit: usize) -> Answer<'_, Vec<DueBatch>> {
         let clock = self.clock.clone();
         Box::pin(self.read(move |connection| {

@@ -105,19 +105,25 @@ async fn no_statement_of_entries_walks_what_it_was_not_asked_for() {
         (
             sql!("entry_newest"),
             "",
-            format!("{tenant}, '-infinity', 20"),
+            format!("{tenant}, '-infinity', 20, 'infinity', 9223372036854775807"),
+            200,
+        ),
+        (
+            sql!("entry_newest_source"),
+            "",
+            format!("{tenant}, '-infinity', 20, 'infinity', 9223372036854775807, 'nothing'"),
             200,
         ),
         (
             sql!("entry_words_newest"),
             SEARCHING,
-            format!("{tenant}, '-infinity', 20"),
+            format!("{tenant}, '-infinity', 20, 'infinity', 9223372036854775807, NULL"),
             150,
         ),
         (
             sql!("entry_words_best"),
             SEARCHING,
-            format!("{tenant}, '-infinity', 20, 'common g77'"),
+            format!("{tenant}, '-infinity', 20, 'common g77', NULL"),
             150,
         ),
         (
@@ -252,7 +258,11 @@ async fn a_search_takes_the_index_of_words_below_row_security() {
         raw.batch_execute("SET ROLE hapax_app").await.unwrap();
         for (name, sql) in [sql!("entry_words_newest"), sql!("entry_words_best")] {
             let is_best = name.ends_with("best");
-            let words = if is_best { ", 'common g77'" } else { "" };
+            let words = if is_best {
+                ", 'common g77', NULL"
+            } else {
+                ", 'infinity', 9223372036854775807, NULL"
+            };
             let params = format!("'00000000-0000-0000-0000-000000000001', '-infinity', 20{words}");
             let (pages, plan) = touched(&raw, SEARCHING, sql, &params).await;
             println!("{name}, by owner {by_owner}: {pages} pages\n{plan}");

@@ -115,7 +115,19 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
         (
             app,
             sql!("job_list_state"),
-            format!("{tenant}, 9000000000, NULL, 'DEAD', NULL, false, 51, 0"),
+            format!("{tenant}, 9000000000, NULL, '{{DEAD}}', 51"),
+            200,
+        ),
+        (
+            app,
+            sql!("job_list_state"),
+            format!("{tenant}, 9000000000, 'held', '{{PLANNED,LEASED,DEAD}}', 51"),
+            200,
+        ),
+        (
+            app,
+            sql!("job_tally"),
+            format!("{tenant}, 0, 100, '{{PLANNED,LEASED,FAILED,INDEXED,DEAD}}'"),
             200,
         ),
         (

@@ -1,0 +1,83 @@
+//! The dashboard's page and files: open to everybody, of this build, and closed to everything from elsewhere.
+
+use crate::fixture::Server;
+
+#[test]
+fn the_page_is_everywhere_under_ui_and_allows_nothing_from_elsewhere() {
+    let server = Server::start();
+    let home = server.send("GET", "/", &[], b"");
+    assert_eq!(home.status, 200);
+    assert_eq!(
+        home.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = home.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"));
+    assert!(!policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"));
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        assert_eq!(home.header(name), Some(value), "{name}");
+    }
+    for path in ["/ui", "/ui/keys", "/ui/jobs/7/graph", "/ui/keys/a%2Fb?x=1"] {
+        assert_eq!(server.send("GET", path, &[], b"").body, home.body, "{path}");
+    }
+    assert_eq!(server.send("POST", "/ui/keys", &[], b"").status, 405);
+}
+
+#[test]
+fn files_are_kept_for_ever_under_the_hash_of_their_build_and_asked_for_again_elsewhere() {
+    let server = Server::start();
+    let page = server.send("GET", "/", &[], b"").text();
+    let (_, rest) = page.split_once("href=\"/ui/assets/").unwrap();
+    let named = rest.split('"').next().unwrap();
+    let (hash, name) = named.split_once('/').unwrap();
+    assert_eq!(hash.len(), 16);
+    let kept = server.send("GET", &format!("/ui/assets/{named}"), &[], b"");
+    assert_eq!(kept.status, 200);
+    assert_eq!(
+        kept.header("cache-control"),
+        Some("public, max-age=31536000, immutable")
+    );
+    let plain = server.send("GET", &format!("/ui/assets/{name}"), &[], b"");
+    assert_eq!(
+        (plain.header("cache-control"), &plain.body),
+        (Some("no-cache"), &kept.body)
+    );
+    let tag = plain.header("etag").unwrap();
+    let again = server.send(
+        "GET",
+        &format!("/ui/assets/{name}"),
+        &[("if-none-match", tag)],
+        b"",
+    );
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    for path in [
+        format!("/ui/assets/0000000000000000/{name}"),
+        "/ui/assets/nothing.js".to_owned(),
+        "/ui/assets/../../etc/passwd".to_owned(),
+        "/ui/assets/%2e%2e/%2e%2e/Cargo.toml".to_owned(),
+    ] {
+        let answer = server.send("GET", &path, &[], b"");
+        assert_eq!(answer.refusal(), (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+#[test]
+fn a_developer_serves_files_from_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "<p>mine</p>").unwrap();
+    let server = Server::start_with(|command| {
+        command.env("HAPAX_DASHBOARD_DIR", folder.path());
+    });
+    assert_eq!(server.send("GET", "/ui/x", &[], b"").text(), "<p>mine</p>");
+    std::fs::write(folder.path().join("a.js"), "1").unwrap();
+    assert_eq!(server.send("GET", "/ui/assets/a.js", &[], b"").text(), "1");
+    assert_eq!(
+        server.send("GET", "/ui/assets/app.css", &[], b"").status,
+        404
+    );
+}

@@ -1,0 +1,347 @@
+//! Browsers sign in with a token and get a cookie: what it is, what it allows, and when it ends.
+
+use std::time::{Duration, Instant};
+
+use crate::both::{Store, on_both_stores, seconds_left};
+use crate::fixture::{Server, path, succeed};
+use crate::http::Answer;
+
+const OTHER: &str = "11111111-1111-1111-1111-111111111111";
+
+fn sign_in(server: &Server, token: &str, more: &[(&str, &str)]) -> Answer {
+    let body = serde_json::json!({"token": token}).to_string();
+    let headers = [&[("content-type", "application/json")][..], more].concat();
+    server.send("POST", "/session", &headers, body.as_bytes())
+}
+
+/// The cookie as a browser sends it back.
+fn cookie(answer: &Answer) -> String {
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    let set = answer.header("set-cookie").unwrap();
+    set.split(';').next().unwrap().to_owned()
+}
+
+fn with(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    server.send(method, path, headers, b"")
+}
+
+on_both_stores! {
+    a_cookie_stands_for_its_token_everywhere,
+    a_revoked_token_ends_its_sessions,
+    what_is_anothers_answers_like_nothing,
+}
+
+fn a_cookie_stands_for_its_token_everywhere(store: Store) {
+    let server = store.serve("");
+    let token = server.token_of(OTHER, "writer");
+    let answer = sign_in(&server, &token, &[]);
+    let set = answer.header("set-cookie").unwrap();
+    for flag in [
+        "; HttpOnly",
+        "; SameSite=Strict",
+        "; Path=/",
+        "; Max-Age=43200",
+    ] {
+        assert!(set.contains(flag), "{set}");
+    }
+    assert!(!set.contains("; Secure"), "{set}");
+    let secret = token.rsplit('_').next().unwrap();
+    assert!(!set.contains(secret), "the token is not in it");
+    let https = sign_in(&server, &token, &[("x-forwarded-proto", "https")]);
+    assert!(https.header("set-cookie").unwrap().ends_with("; Secure"));
+
+    let cookie = cookie(&answer);
+    let mine = [("cookie", cookie.as_str())];
+    let session = with(&server, "GET", "/session", &mine).json();
+    assert_eq!(
+        (&session["tenant"], &session["role"]),
+        (&OTHER.into(), &"writer".into())
+    );
+    assert_eq!(session["auth"], "token");
+    assert!(token.contains(session["token_id"].as_str().unwrap()));
+    assert!(session["expires_at"].is_string());
+    assert_eq!(with(&server, "GET", "/v1/keys", &mine).status, 200);
+    let headers = [
+        mine[0],
+        ("x-hapax-csrf", "1"),
+        ("content-type", "application/json"),
+        ("idempotency-key", "k"),
+    ];
+    assert_eq!(server.send("POST", "/v1/echo", &headers, b"{}").status, 200);
+    // Its role is the token's.
+    let marked = [mine[0], ("x-hapax-csrf", "1")];
+    let refused = with(&server, "POST", "/v1/sweep", &marked);
+    assert_eq!(refused.refusal(), (403, "forbidden".to_owned()));
+    let details = &refused.json()["error"]["details"];
+    assert_eq!(details["needed_role"], "owner");
+
+    let bearer = format!("Bearer {token}");
+    let by_token = with(&server, "GET", "/session", &[("authorization", &bearer)]).json();
+    assert_eq!(by_token["expires_at"], serde_json::Value::Null);
+}
+
+fn a_revoked_token_ends_its_sessions(store: Store) {
+    let server = store.serve("");
+    let made = server.command(&["token", "create", "--tenant", "default", "--role", "viewer"]);
+    let cookie = cookie(&sign_in(&server, made["token"].as_str().unwrap(), &[]));
+    let status = || with(&server, "GET", "/v1/keys", &[("cookie", &cookie)]).status;
+    assert_eq!(status(), 200);
+    server.run(&["token", "revoke", made["id"].as_str().unwrap()], 0);
+    let started = Instant::now();
+    while status() == 200 {
+        assert!(started.elapsed() < Duration::from_secs(3), "it goes on");
+    }
+    assert_eq!(status(), 401);
+    let again = sign_in(&server, made["token"].as_str().unwrap(), &[]);
+    assert_eq!(again.refusal(), (401, "unauthorized".to_owned()));
+}
+
+fn what_is_anothers_answers_like_nothing(store: Store) {
+    let server = store.serve("");
+    let owner = server.token_of("default", "owner");
+    let stored = server.bearing(
+        &owner,
+        "POST",
+        "/db/insert",
+        r#"{"source":"web","title":"t","clean_text":"hidden"}"#,
+    );
+    assert_eq!(stored.status, 200, "{}", stored.text());
+    let number = stored.json()[0]["entry_id"].to_string();
+    let job = r#"{"work_id":"w","artifact_id":"a","canonical_url":"https://example.org/"}"#;
+    let planned = server.bearing(&owner, "POST", "/v1/jobs", job).json();
+    let job = planned["job_id"].as_str().unwrap().to_owned();
+    let cookie = cookie(&sign_in(&server, &server.token_of(OTHER, "owner"), &[]));
+    let theirs = |path: &str| with(&server, "GET", path, &[("cookie", &cookie)]);
+    for path in [
+        format!("/v1/entries/{number}"),
+        format!("/v1/jobs/{job}/graph"),
+    ] {
+        assert_eq!(
+            server.bearing(&owner, "GET", &path, "").status,
+            200,
+            "{path}"
+        );
+        assert_eq!(
+            theirs(&path).refusal(),
+            (404, "not_found".to_owned()),
+            "{path}"
+        );
+    }
+    for path in [
+        "/v1/entries?q=hidden",
+        "/v1/entries?source=web",
+        "/v1/jobs?q=w",
+        "/v1/keys?q=k",
+    ] {
+        assert_eq!(
+            theirs(path).json()["items"],
+            serde_json::json!([]),
+            "{path}"
+        );
+    }
+    let now = theirs("/v1/overview").json()["now"].clone();
+    assert_eq!(now["jobs"]["ready"], 0, "{now}");
+}
+
+#[test]
+fn with_a_cookie_only_our_own_pages_write() {
+    let server = Server::start();
+    let cookie = cookie(&sign_in(&server, &server.token(), &[]));
+    let host = server.address.to_string();
+    let own = format!("http://{host}");
+    let mark = ("x-hapax-csrf", "1");
+    let swept = |more: &[(&str, &str)]| {
+        let headers = [&[("cookie", cookie.as_str())], more].concat();
+        with(&server, "POST", "/v1/sweep", &headers)
+    };
+    assert_eq!(swept(&[mark]).status, 200);
+    assert_eq!(swept(&[mark, ("origin", &own)]).status, 200);
+    assert_eq!(
+        swept(&[mark, ("sec-fetch-site", "same-origin")]).status,
+        200
+    );
+    for refused in [
+        &[][..],
+        &[("origin", own.as_str())],
+        &[mark, ("origin", "https://evil.example")],
+        &[mark, ("origin", "null")],
+        &[mark, ("sec-fetch-site", "cross-site")],
+        &[mark, ("sec-fetch-site", "same-site")],
+    ] {
+        let answer = swept(refused);
+        assert_eq!(
+            answer.refusal(),
+            (403, "forbidden".to_owned()),
+            "{refused:?}"
+        );
+        assert_eq!(answer.json()["error"]["details"]["reason"], "csrf");
+    }
+    // A token needs none of it, also beside a cookie.
+    let bearer = format!("Bearer {}", server.token());
+    assert_eq!(swept(&[("authorization", &bearer)]).status, 200);
+    // And a wrong token is not helped by a cookie.
+    assert_eq!(swept(&[("authorization", "Bearer x"), mark]).status, 401);
+    let strange = sign_in(
+        &server,
+        &server.token(),
+        &[("origin", "https://evil.example")],
+    );
+    assert_eq!(strange.refusal(), (403, "forbidden".to_owned()));
+}
+
+#[test]
+fn what_is_not_a_session_is_a_stranger() {
+    let server = Server::start();
+    let cookie = cookie(&sign_in(&server, &server.token(), &[]));
+    let (name, value) = cookie.split_once('=').unwrap();
+    let parts: Vec<&str> = value.split('.').collect();
+    let later: u64 = parts[1].parse::<u64>().unwrap() + 1;
+    let flipped = parts[2].replace(['0', '1'], "2");
+    for value in [
+        String::new(),
+        "x".to_owned(),
+        format!("{}.{later}.{}", parts[0], parts[2]),
+        format!("{}.{}.{flipped}", parts[0], parts[1]),
+        format!("configured.{}.{}", parts[1], parts[2]),
+        format!("{}.1.{}", parts[0], parts[2]),
+    ] {
+        let forged = format!("{name}={value}");
+        let answer = with(&server, "GET", "/session", &[("cookie", &forged)]);
+        assert_eq!(
+            answer.refusal(),
+            (401, "unauthorized".to_owned()),
+            "{forged}"
+        );
+        // Who it is comes before what it wants.
+        let answer = with(&server, "POST", "/v1/sweep", &[("cookie", &forged)]);
+        assert!([401, 429].contains(&answer.status), "{forged}");
+    }
+    let twice = format!("{cookie}; {cookie}");
+    assert_eq!(
+        with(&server, "GET", "/session", &[("cookie", &twice)]).status,
+        401
+    );
+}
+
+#[test]
+fn a_session_says_when_it_ends_and_one_that_has_ended_is_a_stranger() {
+    let server = Server::start();
+    let cookie = cookie(&sign_in(&server, &server.token(), &[]));
+    let session = with(&server, "GET", "/session", &[("cookie", &cookie)]).json();
+    let left = seconds_left(&server, &session["expires_at"]);
+    assert!((43_190..=43_200).contains(&left), "{left}");
+    // A cookie of yesterday, made as the server makes it.
+    let token = server.token();
+    let (id, secret) = token.strip_prefix("hpx_").unwrap().split_once('_').unwrap();
+    let of = |expiry: i64| {
+        let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, secret.as_bytes());
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, hash.as_ref());
+        let mac = aws_lc_rs::hmac::sign(&key, format!("hapax session v1.{id}.{expiry}").as_bytes());
+        let mac = data_encoding::HEXLOWER.encode(mac.as_ref());
+        let cookie = format!("hapax_session={id}.{expiry}.{mac}");
+        with(&server, "GET", "/session", &[("cookie", &cookie)]).status
+    };
+    let ends: i64 = cookie.split('.').nth(1).unwrap().parse().unwrap();
+    assert_eq!((of(ends), of(ends - 43_201)), (200, 401));
+}
+
+#[test]
+fn guessing_a_token_at_the_door_is_slowed_down() {
+    let server = Server::start();
+    let mut statuses = Vec::new();
+    for _ in 0..12 {
+        statuses.push(sign_in(&server, "guess", &[]).status);
+    }
+    assert_eq!((statuses[0], statuses[11]), (401, 429), "{statuses:?}");
+    assert_eq!(
+        sign_in(&server, &server.token(), &[]).status,
+        204,
+        "the owner gets in"
+    );
+}
+
+#[test]
+fn signing_out_takes_the_cookie_back() {
+    let server = Server::start();
+    let cookie = cookie(&sign_in(&server, &server.token(), &[]));
+    let refused = with(&server, "DELETE", "/session", &[("cookie", &cookie)]);
+    assert_eq!(refused.refusal(), (403, "forbidden".to_owned()));
+    let headers = [("cookie", cookie.as_str()), ("x-hapax-csrf", "1")];
+    let out = with(&server, "DELETE", "/session", &headers);
+    assert_eq!(out.status, 204);
+    assert!(
+        out.header("set-cookie")
+            .unwrap()
+            .starts_with("hapax_session=; Path=/; Max-Age=0")
+    );
+    assert_eq!(with(&server, "DELETE", "/session", &[]).status, 204);
+}
+
+#[test]
+fn the_configured_token_signs_in_and_its_sessions_end_with_it() {
+    let start = |token: &'static str, folder| {
+        Server::start_in(folder, |command| {
+            command.env("HAPAX_TOKEN", token);
+        })
+    };
+    let server = start("a-long-configured-token", tempfile::tempdir().unwrap());
+    let cookie = cookie(&sign_in(&server, "a-long-configured-token", &[]));
+    let session = with(&server, "GET", "/session", &[("cookie", &cookie)]).json();
+    assert_eq!(
+        (&session["token_id"], &session["role"]),
+        (&"HAPAX_TOKEN".into(), &"owner".into())
+    );
+    let (_, _, folder) = server.stop();
+    let server = start("another-configured-token", folder);
+    assert_eq!(
+        with(&server, "GET", "/session", &[("cookie", &cookie)]).status,
+        401
+    );
+}
+
+#[test]
+fn without_tokens_everybody_here_is_signed_in() {
+    let server = Server::start_with(|command| {
+        command.arg("--insecure-no-auth");
+    });
+    let session = with(&server, "GET", "/session", &[]).json();
+    assert_eq!(
+        (&session["auth"], &session["role"]),
+        (&"none".into(), &"owner".into())
+    );
+    assert_eq!(session["token_id"], serde_json::Value::Null);
+    let evil = with(
+        &server,
+        "GET",
+        "/session",
+        &[("origin", "https://evil.example")],
+    );
+    assert_eq!(evil.status, 403);
+}
+
+#[test]
+fn two_nodes_on_postgres_know_the_same_session() {
+    let url = crate::postgres::database();
+    let start = || {
+        Server::start_with(|command| {
+            command.args(["--database", &url]);
+        })
+    };
+    let (one, two) = (start(), start());
+    let cookie = cookie(&sign_in(&one, &one.token(), &[]));
+    let id = with(&two, "GET", "/session", &[("cookie", &cookie)]).json()["token_id"].clone();
+    let id = id.as_str().unwrap();
+    succeed(&[
+        "token",
+        "revoke",
+        id,
+        "--database",
+        &url,
+        "--data",
+        path(&one.data()),
+    ]);
+    let started = Instant::now();
+    while with(&two, "GET", "/session", &[("cookie", &cookie)]).status == 200 {
+        assert!(started.elapsed() < Duration::from_secs(3), "it goes on");
+    }
+}

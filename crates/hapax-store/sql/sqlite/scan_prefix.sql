@@ -1,0 +1,21 @@
+-- One page of a tenant's rows by their keys, from behind one place up to another, without freed and swept ones.
+SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprint, principal, on_lost,
+       lease_ms, epoch, lease_owner, lease_until, doubt, content_hash, request_method, request_path,
+       request_content_type,
+       CASE request_body_apart WHEN 0 THEN request_body ELSE (
+           SELECT body FROM idempotency_body AS apart
+            WHERE apart.tenant_id = row.tenant_id AND apart.id = row.id AND apart.part = 'request'
+       ) END,
+       request_body_apart, response_status_code, response_headers,
+       CASE response_body_apart WHEN 0 THEN response_body ELSE (
+           SELECT body FROM idempotency_body AS apart
+            WHERE apart.tenant_id = row.tenant_id AND apart.id = row.id AND apart.part = 'response'
+       ) END,
+       response_body_apart, created_at, expires_at, completed_at, subject
+  FROM idempotency_keys AS row
+ WHERE tenant_id = ?1 AND (idempotency_key, id) > (?2, ?3) AND (idempotency_key, id) <= (?8, ?9)
+   AND state NOT IN ('free', 'expired')
+   AND (?4 IS NULL OR route_pattern = ?4)
+   AND (?5 IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= ?7 THEN 'in_doubt' ELSE state END = ?5)
+ ORDER BY idempotency_key, id
+ LIMIT ?6;

@@ -1,0 +1,172 @@
+// The small libraries of the dashboard, without a browser.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const app = new URL("../crates/hapax-server/dashboard/app/", import.meta.url);
+const { sideBySide, pairs, within, changes, readSummary } = await import(new URL("diff.js", app));
+const { layout, NODE } = await import(new URL("graph.js", app));
+const { number, capped, bytes, micros, pretty, cut, short } = await import(new URL("format.js", app));
+const { relative, span, absolute } = await import(new URL("time.js", app));
+
+test("equal texts have equal rows", () => {
+  const rows = sideBySide("a\nb", "a\nb");
+  assert.deepEqual(
+    rows.map((row) => row.kind),
+    ["same", "same"],
+  );
+  assert.deepEqual(rows[1], { kind: "same", left: { line: 2, text: "b" }, right: { line: 2, text: "b" } });
+});
+
+test("a changed, a lost and a new line are told apart", () => {
+  const rows = sideBySide("a\nb\nc\nd", "a\nB\nc\nd\ne");
+  assert.deepEqual(
+    rows.map((row) => row.kind),
+    ["same", "change", "same", "same", "more"],
+  );
+  assert.deepEqual(
+    sideBySide("a\nb\nc", "a\nc").map((row) => row.kind),
+    ["same", "less", "same"],
+  );
+});
+
+test("both sides of a comparison can be read back from its rows", () => {
+  let state = 7;
+  const next = (below) => (state = (state * 48_271) % 2_147_483_647) % below;
+  for (let round = 0; round < 200; round += 1) {
+    const text = () => Array.from({ length: next(12) }, () => "abc"[next(3)]).join("\n");
+    const [left, right] = [text(), text()];
+    const rows = sideBySide(left, right);
+    assert.equal(
+      rows
+        .filter((row) => row.left)
+        .map((row) => row.left.text)
+        .join("\n"),
+      left,
+    );
+    assert.equal(
+      rows
+        .filter((row) => row.right)
+        .map((row) => row.right.text)
+        .join("\n"),
+      right,
+    );
+    for (const row of rows) if (row.kind === "same") assert.equal(row.left.text, row.right.text);
+  }
+});
+
+test("a longest common subsequence is found", () => {
+  assert.equal(pairs([..."ABCBDAB"], [..."BDCABA"]).length, 4);
+  assert.deepEqual(pairs([], ["a"]), []);
+});
+
+test("a comparison too large for its table still shows both sides", () => {
+  const left = ["same", ...Array.from({ length: 2500 }, (_, index) => `old ${index}`), "end"];
+  const right = ["same", ...Array.from({ length: 2500 }, (_, index) => `new ${index}`), "end"];
+  const rows = sideBySide(left.join("\n"), right.join("\n"));
+  assert.equal(rows.length, 2502);
+  assert.equal(rows[0].kind, "same");
+  assert.equal(rows[1].kind, "change");
+});
+
+test("a line is cut where it differs, never within a character", () => {
+  assert.deepEqual(within("nights: 3,", "nights: 4,"), ["nights: ", "3", "4", ","]);
+  assert.deepEqual(within("x😀y", "x😁y"), ["x", "😀", "😁", "y"]);
+  assert.deepEqual(within("aa", "aaa"), ["aa", "", "a", ""]);
+});
+
+test("changes of JSON have their paths", () => {
+  const found = changes({ a: 1, b: { c: [1, 2] }, d: null }, { a: 1, b: { c: [1, 3, 4] }, e: "new" });
+  assert.deepEqual(found, [
+    { path: "b.c[1]", old: 2, new: 3 },
+    { path: "b.c[2]", new: 4 },
+    { path: "d", old: null },
+    { path: "e", new: "new" },
+  ]);
+  assert.deepEqual(changes({ a: [1] }, { a: [1] }), []);
+  assert.deepEqual(changes([1], { 0: 1 }), [{ path: "(all)", old: [1], new: { 0: 1 } }]);
+});
+
+test("changes beyond the limit are told, not listed", () => {
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`k${index}`, index]));
+  const found = changes({}, many, 10);
+  assert.equal(found.length, 11);
+  assert.deepEqual(found[10], { more: true });
+});
+
+test("a member that every object inherits is compared like another", () => {
+  assert.deepEqual(changes({}, JSON.parse('{"constructor": 1}')), [{ path: "constructor", new: 1 }]);
+  assert.equal(
+    pretty(JSON.parse('{"__proto__": {"a": 1}, "b": 2}')),
+    '{\n  "__proto__": {\n    "a": 1\n  },\n  "b": 2\n}',
+  );
+});
+
+test("a summary line of the server is read", () => {
+  assert.deepEqual(readSummary("nights: '3' → '4'"), { path: "nights", old: "3", new: "4" });
+  assert.equal(readSummary("something else"), undefined);
+});
+
+test("a plan stands in layers, and nothing stands on something else", () => {
+  const nodes = ["HEAD", "SKIP", "RESUME", "STREAM", "FINALIZE", "INDEX", "DEDUPE"].map((name) => ({ name }));
+  const edges = [
+    ["HEAD", "SKIP"],
+    ["HEAD", "RESUME"],
+    ["HEAD", "STREAM"],
+    ["RESUME", "STREAM"],
+    ["STREAM", "FINALIZE"],
+    ["FINALIZE", "INDEX"],
+    ["FINALIZE", "DEDUPE"],
+  ];
+  const drawn = layout(nodes, edges);
+  const at = Object.fromEntries(drawn.nodes.map((node) => [node.name, node]));
+  for (const [from, to] of edges) assert.ok(at[to].x > at[from].x, `${from} → ${to}`);
+  for (const a of drawn.nodes) {
+    assert.ok(a.x >= 0 && a.y >= 0 && a.x + NODE.width <= drawn.width && a.y + NODE.height <= drawn.height, a.name);
+    for (const b of drawn.nodes) {
+      if (a !== b)
+        assert.ok(Math.abs(a.x - b.x) >= NODE.width || Math.abs(a.y - b.y) >= NODE.height, `${a.name} on ${b.name}`);
+    }
+  }
+  assert.equal(drawn.edges.length, edges.length);
+});
+
+test("a plan with a circle, an unknown node and nothing at all can be drawn", () => {
+  const drawn = layout(
+    [{ name: "a" }, { name: "b" }],
+    [
+      ["a", "b"],
+      ["b", "a"],
+      ["a", "nobody"],
+      ["a", "a"],
+    ],
+  );
+  assert.equal(drawn.edges.length, 2);
+  assert.ok(drawn.nodes.every((node) => Number.isFinite(node.x) && Number.isFinite(node.y)));
+  assert.equal(layout([], []).nodes.length, 0);
+});
+
+test("numbers, counts and sizes are short", () => {
+  assert.deepEqual([0, 12.345, 9999, 12_345, 2_500_000, null].map(number), ["0", "12.3", "9999", "12.3k", "2.5M", "–"]);
+  assert.equal(capped(10_001), "10k+");
+  assert.equal(capped(42), "42");
+  assert.deepEqual([0, 1023, 1536, 3 << 20].map(bytes), ["0 B", "1023 B", "1.5 KiB", "3 MiB"]);
+  assert.deepEqual([12, 1500, 2_000_000, null].map(micros), ["12 µs", "1.5 ms", "2 s", "–"]);
+});
+
+test("text is cut by characters", () => {
+  assert.equal(cut("😀😀😀", 2), "😀😀…");
+  assert.equal(short("abcdefghijklmnop", 4), "abcd…");
+  assert.equal(short("abc", 4), "abc");
+});
+
+test("times are told from now, and in the zone that is asked for", () => {
+  const now = Date.parse("2026-11-16T08:00:00.250Z");
+  assert.equal(relative(now - 90_000, now), "1 min 30 s ago");
+  assert.equal(relative(now + 3 * 3_600_000, now), "in 3 h");
+  assert.equal(relative(now + 200, now), "now");
+  assert.deepEqual([0, 59, 60, 3_661, 86_400 * 40].map(span), ["0 s", "59 s", "1 min", "1 h 1 min", "40 d"]);
+  assert.equal(absolute("2026-11-16T08:00:00.250Z", "utc"), "2026-11-16 08:00:00.250 UTC");
+  assert.match(absolute("2026-11-16T08:00:00.250Z", "local"), /^2026-11-1[567] \d\d:\d\d:00\.250 UTC[+-]\d\d:\d\d$/);
+  assert.equal(absolute("never", "utc"), "never");
+});

@@ -11,7 +11,8 @@ if ! [ -x "$HAPAX_BIN" ]; then
     echo "e2e: $HAPAX_BIN is missing; build it with cargo build, or name one in HAPAX_BIN" >&2
     exit 1
 fi
-command -v node >/dev/null || { echo "e2e: node is missing; install Node 20.19 or newer" >&2 && exit 1; }
+# shellcheck source=sdk/typescript/find-node
+. "$repository/sdk/typescript/find-node" || exit 1
 
 # One stamp per list of packages: another version installs again.
 stamp=$modules/stamp-$(sha256sum "$repository/e2e/package.json" | cut -c1-16)

@@ -27,7 +27,8 @@ pub(crate) fn greeting(url: &str, credential: &Credential) -> String {
          curl -i {url}/v1/echo{header} \\\n       \
          -H 'Idempotency-Key: first-call' -H 'Content-Type: application/json' -d '{{\"hello\":\"world\"}}'\n\
          it prints {{\"echo\":{{\"hello\":\"world\"}},\"id\":\"…\",\"at\":\"…\"}}; the second time with the same id and\n\
-         the header idempotency-replayed: true, because it did not run again\n"
+         the header idempotency-replayed: true, because it did not run again\n\n\
+         the dashboard: {url}/\n"
     )
 }
 

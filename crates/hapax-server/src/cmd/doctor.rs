@@ -334,7 +334,7 @@ fn durability(ledger: &dyn Ledger) -> Check {
         Durability::Relaxed | Durability::BestEffort | Durability::Process => Check::warn(
             "durability",
             word,
-            "power loss may take acknowledged writes; set durability = \"full\"",
+            "power loss may take acknowledged writes; set durability = \"full\" (SQLite), or fsync and synchronous_commit (PostgreSQL)",
         ),
     }
 }

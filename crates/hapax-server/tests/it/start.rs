@@ -27,6 +27,8 @@ fn the_first_line_says_where_it_listens_and_the_rest_can_be_pasted() {
         rest.contains(&format!("curl -i http://{address}/v1/echo")),
         "{rest}"
     );
+    let dashboard = format!("the dashboard: http://{address}/");
+    assert!(rest.contains(&dashboard), "{rest}");
 }
 
 #[test]

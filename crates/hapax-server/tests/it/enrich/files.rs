@@ -1,7 +1,7 @@
 //! The provider's files: in any order, with lines that are missing, there twice, unknown or broken, and batches that fail.
 
 use hapax_effects::enrich::testing::{BatchScript, Fate};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{House, statuses, texts};
 use crate::both::{Store, on_both_stores};
@@ -13,10 +13,6 @@ on_both_stores!(
     lines_that_all_fail_are_sent_once_more_and_then_reported,
     a_line_that_is_refused_is_not_sent_again,
 );
-
-fn count(batch: &Value, status: &str) -> u64 {
-    batch["counts"][status].as_u64().unwrap()
-}
 
 fn a_mangled_output_is_taken_as_far_as_it_is_ours(store: Store) {
     let house = House::new(store);

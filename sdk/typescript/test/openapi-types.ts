@@ -143,7 +143,20 @@ export const doAllFit: [Misfit] extends [never] ? true : Misfit = true;
 
 /** The operations that the client does not offer, and why. */
 export const NOT_OFFERED = {
-  get_index: "for people and monitors: the index of the server",
+  get_dashboard: "for people: a page",
+  get_dashboard_home: "for people: a page",
+  get_dashboard_page: "for people: a page",
+  get_dashboard_asset: "for people: a part of a page",
+  begin_session: "the dashboard's; programs send a token",
+  get_session: "the dashboard's; programs send a token",
+  end_session: "the dashboard's; programs send a token",
+  list_collections: "the dashboard's; a program knows its collection",
+  list_entries: "the dashboard's; programs search with `readFind`",
+  get_entry: "the dashboard's; entries are read whole by `readPull`",
+  get_job_graph: "the dashboard's; a job is read with its operations",
+  watch_live: "the dashboard's stream",
+  get_overview: "the dashboard's; `stats` is for programs",
+  get_settings: "the dashboard's",
   get_docs: "for people: a page",
   get_docs_asset: "for people: a part of a page",
   get_error_page: "for people: a page",

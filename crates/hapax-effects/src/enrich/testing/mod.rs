@@ -255,6 +255,13 @@ impl FakeLitellm {
         self.state().script = script;
     }
 
+    /// How many replies that were scripted for this endpoint nobody has had yet.
+    #[must_use]
+    pub fn scripted(&self, endpoint: Endpoint) -> usize {
+        let state = self.state();
+        state.next.get(&endpoint).map_or(0, VecDeque::len)
+    }
+
     /// What becomes of the next batch that is created, and of no other. Said twice it is about the next two.
     pub fn batch_goes(&self, script: BatchScript) {
         self.state().scripts.push_back(script);

@@ -1,6 +1,6 @@
 -- Makes the roles and the database that hapax needs, with the least rights that do. Run it by a superuser, as often as you like:
 --
---   HAPAX_OWNER_PASSWORD=… HAPAX_LOGIN_PASSWORD=… psql --no-psqlrc -d postgres -f roles.sql
+--   OWNER_PASSWORD=… LOGIN_PASSWORD=… psql --no-psqlrc -d postgres -f roles.sql
 --
 -- hapax_owner    logs in to migrate, and owns the database and its tables. Only `hapax migrate` uses it.
 -- hapax_login    logs in for serve, worker and proxy. It has no rights but to take the next two.
@@ -10,17 +10,17 @@
 -- `hapax migrate` makes the last two by itself where its login may create roles. Here they are made before it, so that the
 -- owner needs no right to. docs/operations.md says what row level security promises.
 \set ON_ERROR_STOP on
-\getenv owner_password HAPAX_OWNER_PASSWORD
-\getenv login_password HAPAX_LOGIN_PASSWORD
+\getenv owner_password OWNER_PASSWORD
+\getenv login_password LOGIN_PASSWORD
 \if :{?owner_password}
 \else
-    \warn 'roles.sql: HAPAX_OWNER_PASSWORD is not set; set both passwords and run it again'
-    SELECT 1 / 0 AS "HAPAX_OWNER_PASSWORD is not set";
+    \warn 'roles.sql: OWNER_PASSWORD is not set; set both passwords and run it again'
+    SELECT 1 / 0 AS "OWNER_PASSWORD is not set";
 \endif
 \if :{?login_password}
 \else
-    \warn 'roles.sql: HAPAX_LOGIN_PASSWORD is not set; set both passwords and run it again'
-    SELECT 1 / 0 AS "HAPAX_LOGIN_PASSWORD is not set";
+    \warn 'roles.sql: LOGIN_PASSWORD is not set; set both passwords and run it again'
+    SELECT 1 / 0 AS "LOGIN_PASSWORD is not set";
 \endif
 
 -- A superuser can keep the passwords out of the server's log, whatever it logs otherwise.

@@ -25,7 +25,9 @@
 
 -- A superuser can keep the passwords out of the server's log, whatever it logs otherwise.
 SELECT set_config(setting, word, false) AS hidden
-  FROM (VALUES ('log_statement', 'none'), ('log_min_duration_statement', '-1'), ('log_min_error_statement', 'panic')) AS off (setting, word)
+  FROM (VALUES ('log_statement', 'none'),
+               ('log_min_duration_statement', '-1'),
+               ('log_min_error_statement', 'panic')) AS off (setting, word)
  WHERE (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) \g (format=unaligned tuples_only) /dev/null
 
 SELECT format('CREATE ROLE %I %s', wanted, rights)

@@ -249,6 +249,17 @@ test("keys are found by their start, their route and their state", async () => {
   assert.equal(await main(page).getByText("booking-7f3a").count(), 0);
 });
 
+test("a refused request stands beside the recorded one, without being pasted", async () => {
+  const { page } = owner;
+  await asOwner(`/ui/keys/${made.conflict}`, "Conflicts (1)");
+  const rows = page.locator("table.refused tbody tr");
+  const told = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.innerText)));
+  assert.deepEqual(told, [
+    ["nights", "3", "changed"],
+    ["extras[1]", "absent", "added"],
+  ]);
+});
+
 test("a conflict is shown side by side", async () => {
   const { page } = owner;
   await asOwner(`/ui/keys/${made.conflict}`, "Conflicts (1)");
@@ -266,7 +277,7 @@ test("a conflict is shown side by side", async () => {
   assert.equal(await changed.locator("del").innerText(), "3");
   assert.equal(await changed.locator("ins").innerText(), "4");
   await page.locator(".diff tr.more", { hasText: "late checkout" }).waitFor();
-  assert.equal(await page.locator(".changes tbody tr").count(), 2);
+  assert.equal(await page.locator(".changes:not(.refused) tbody tr").count(), 2);
 });
 
 test("an integer that a double cannot hold keeps its digits, and a conflict in the last one is seen", async () => {
@@ -285,7 +296,7 @@ test("an integer that a double cannot hold keeps its digits, and a conflict in t
   const changed = page.locator(".diff tr.change");
   await changed.waitFor();
   assert.deepEqual([await changed.locator("del").innerText(), await changed.locator("ins").innerText()], ["3", "2"]);
-  assert.equal(await page.locator(".changes tbody th").innerText(), "account");
+  assert.equal(await page.locator(".changes:not(.refused) tbody th").innerText(), "account");
 });
 
 test("a key is deleted after a word of warning, and not before", async () => {

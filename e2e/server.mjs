@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { mailbox } from "./seed.mjs";
 
@@ -18,7 +18,8 @@ export async function startServer({ token, folder, listen = "127.0.0.1:0" } = {}
   const mail = join(home, "mail");
   mkdirSync(mail, { recursive: true });
   writeFileSync(join(mail, "archive.mbox"), mailbox());
-  const flags = ["serve", "--config", CONFIG, "--listen", listen, "--data", data];
+  const database = databaseOf(home);
+  const flags = ["serve", "--config", CONFIG, "--listen", listen, "--data", data, ...database];
   const child = spawn(process.env.HAPAX_BIN, token ? flags : [...flags, "--insecure-no-auth"], {
     cwd: home,
     stdio: ["ignore", "pipe", "pipe"],
@@ -67,10 +68,27 @@ export async function startServer({ token, folder, listen = "127.0.0.1:0" } = {}
   };
   // A command of the same program on the same data.
   const run = (...words) =>
-    execFileSync(process.env.HAPAX_BIN, [...words, "--data", data], {
+    execFileSync(process.env.HAPAX_BIN, [...words, "--data", data, ...database], {
       cwd: home,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "pipe"],
     });
   return { base, home, stop, run };
+}
+
+// On PostgreSQL, if HAPAX_TEST_POSTGRES names a server: a database for each folder.
+function databaseOf(home) {
+  const server = process.env.HAPAX_TEST_POSTGRES;
+  if (!server) return [];
+  const name = `e2e_${basename(home).replaceAll(/[^a-zA-Z0-9]/g, "_").toLowerCase()}`;
+  const there = psql(server, `SELECT 1 FROM pg_database WHERE datname = '${name}'`);
+  if (!there) psql(server, `CREATE DATABASE ${name}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return ["--database", url.href];
+}
+
+function psql(server, statement) {
+  const asked = ["-XqAt", "-d", server, "-c", statement];
+  return execFileSync("psql", asked, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
 }

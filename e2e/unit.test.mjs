@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 const app = new URL("../crates/hapax-server/dashboard/app/", import.meta.url);
-const { sideBySide, pairs, within, changes, readSummary } = await import(new URL("diff.js", app));
+const { sideBySide, pairs, within, changes, valueAt } = await import(new URL("diff.js", app));
 const { layout, NODE } = await import(new URL("graph.js", app));
 const { number, capped, bytes, micros, pretty, cut, short } = await import(new URL("format.js", app));
 const { relative, span, absolute } = await import(new URL("time.js", app));
@@ -102,9 +102,20 @@ test("a member that every object inherits is compared like another", () => {
   );
 });
 
-test("a summary line of the server is read", () => {
-  assert.deepEqual(readSummary("nights: '3' → '4'"), { path: "nights", old: "3", new: "4" });
-  assert.equal(readSummary("something else"), undefined);
+test("a path of the server leads to its value, or nowhere", () => {
+  const body = { a: { b: [1, { "x y": 2 }] }, body: 3, "q\"": 4, 7: 5 };
+  const found = [
+    ["a.b[0]", 1],
+    ['a.b[1]["x y"]', 2],
+    ["body", 3],
+    ['["q\\""]', 4],
+    ["7", 5],
+  ];
+  for (const [path, value] of found) assert.deepEqual(valueAt(body, path), { value }, path);
+  assert.deepEqual(valueAt("text", "body"), { value: "text" });
+  for (const path of ["a.c", "a.b[2]", "toString", "a.b[0].c", 'a["cut…', "a..b"])
+    assert.equal(valueAt(body, path), undefined, path);
+  assert.equal(valueAt(undefined, "a"), undefined);
 });
 
 test("a plan stands in layers, and nothing stands on something else", () => {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::canonical::Selection;
 use crate::fingerprint::{Fingerprint, Principal, Subject};
 use crate::key::Key;
 use crate::lease::Owner;
@@ -45,6 +46,8 @@ pub struct Claim {
     pub policy: Policy,
     /// What a conflict may show later.
     pub request: Request,
+    /// Which parts of the body count, so that a note of a conflict names no other.
+    pub selection: Selection,
 }
 
 impl Claim {
@@ -60,6 +63,7 @@ impl Claim {
             owner,
             policy: Policy::default(),
             request: Request::default(),
+            selection: Selection::default(),
         }
     }
 

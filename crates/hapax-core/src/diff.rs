@@ -2,6 +2,7 @@
 //! It is no patch format: values are cut, secrets are masked, and the list has an end.
 
 mod mask;
+mod paths;
 mod show;
 mod walk;
 
@@ -10,6 +11,7 @@ use std::fmt;
 use crate::canonical::{Document, Path, Selection, Sha256Sink, Sink};
 
 pub use mask::masked;
+pub use paths::{Kind, Paths, paths};
 
 /// What to compare and how much of it to show.
 ///

@@ -324,6 +324,11 @@ pub trait Ledger: Send + Sync + 'static {
     /// How much of what is acknowledged survives.
     fn durability(&self) -> Durability;
 
+    /// Whether it seals what requests and answers hold. Notes are not sealed, so they then tell nothing of a body.
+    fn seals(&self) -> bool {
+        false
+    }
+
     /// The ledger's clock. Cheap, and never earlier than a time the same ledger gave before it by more
     /// than the precision of its clock.
     fn now(&self) -> Time;

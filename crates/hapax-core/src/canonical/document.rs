@@ -1,6 +1,8 @@
 //! A checked JSON document that writes its hcj-1 form, whole or in part. It borrows the text
 //! and never changes it; what it keeps beside the text is an index of offsets.
 
+use std::sync::Arc;
+
 use super::DEPTH_MAX;
 use super::index::Index;
 use super::path::{InvalidPath, Path};
@@ -22,8 +24,8 @@ use super::write::Writer;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    exclude: Vec<String>,
-    unordered: Vec<Path>,
+    exclude: Arc<[String]>,
+    unordered: Arc<[Path]>,
 }
 
 impl Selection {

@@ -64,6 +64,10 @@ pub struct JobScan {
     pub tenant: Tenant,
     /// Only in this state.
     pub state: Option<State>,
+    /// In none of these states. Not looked at together with `held` or `work_id`.
+    pub not_in: &'static [State],
+    /// Only those with an operation of this kind that waits for an answer. Looked at together with `kind` and `before`.
+    pub waits_in: Option<String>,
     /// Only of this kind.
     pub kind: Option<JobKind>,
     /// Only of this work.
@@ -80,12 +84,24 @@ impl JobScan {
     /// The most jobs on one page.
     pub const LIMIT_MAX: usize = 500;
 
+    /// The states that it lists.
+    #[must_use]
+    pub fn states(&self) -> Vec<State> {
+        let mut states = self
+            .state
+            .map_or_else(|| State::ALL.to_vec(), |state| vec![state]);
+        states.retain(|state| !self.not_in.contains(state));
+        states
+    }
+
     /// Everything of `tenant`, 50 to a page.
     #[must_use]
     pub fn of(tenant: Tenant) -> Self {
         Self {
             tenant,
             state: None,
+            not_in: &[],
+            waits_in: None,
             kind: None,
             work_id: None,
             held: false,
@@ -153,6 +169,19 @@ pub trait Queue: Send + Sync + 'static {
 
     /// The job with this id and its operations, oldest first, if it is this tenant's.
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>>;
+
+    /// The operations of each of these jobs, by id and number, oldest first, in the order asked. None for a job that is
+    /// not this tenant's. At most [`JobScan::LIMIT_MAX`] jobs.
+    fn ops_of(&self, tenant: Tenant, jobs: Vec<(JobId, i64)>) -> Answer<'_, Vec<Vec<Op>>> {
+        Box::pin(async move {
+            let mut all = Vec::with_capacity(jobs.len());
+            for (id, _) in jobs {
+                let found = self.job(tenant, id).await?;
+                all.push(found.map_or_else(Vec::new, |(_, ops)| ops));
+            }
+            Ok(all)
+        })
+    }
 
     /// The operation with this key, if it is this tenant's.
     fn op(&self, tenant: Tenant, key: OpKey) -> Answer<'_, Option<Op>>;

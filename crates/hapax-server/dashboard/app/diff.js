@@ -135,8 +135,20 @@ function same(a, b) {
   return left.length === right.length && left.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));
 }
 
-// A line of a summary, "path: 'old' → 'new'", as {path, old, new}; undefined if it is not one.
-export function readSummary(line) {
-  const found = /^(.*?): '([\s\S]*)' → '([\s\S]*)'$/.exec(line);
-  return found ? { path: found[1], old: found[2], new: found[3] } : undefined;
+// The value at a path of the server, such as `items[2].qty` or `["a name"].b`; `body` is all of it. Undefined if there is
+// none, or if the path was cut.
+export function valueAt(value, path) {
+  if (value === undefined) return undefined;
+  if (path === "body" && !(kind(value) === "object" && Object.hasOwn(value, "body"))) return { value };
+  let rest = path;
+  while (rest !== "") {
+    const step = /^(?:\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.?([^.[\]"':\s]+))/.exec(rest);
+    if (!step) return undefined;
+    const name = step[1] ?? (step[2] === undefined ? step[3] : JSON.parse(step[2]));
+    const of = kind(value);
+    if ((of !== "object" && of !== "array") || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+    rest = rest.slice(step[0].length);
+  }
+  return { value };
 }

@@ -302,18 +302,10 @@ async function showOne(context, id) {
   );
 }
 
-// The kinds that run by a plan. Others are not asked for one: a 404 would be noise.
-const PLANNED_KINDS = ["download", "intent", "enrich"];
-
+// The plan of a job, if it runs by one.
 async function graph(job, signal) {
-  if (!PLANNED_KINDS.includes(job.kind)) return undefined;
-  try {
-    const found = await get(at`/v1/jobs/${job.job_id}/graph`, { signal });
-    return found.nodes.length ? found : undefined;
-  } catch (error) {
-    if (error.status === 404) return undefined;
-    throw error;
-  }
+  const found = await get(at`/v1/jobs/${job.job_id}/graph`, { signal });
+  return found.nodes.length ? found : undefined;
 }
 
 const TONES = { done: "good", running: "busy", in_doubt: "warn", retryable: "warn", failed: "bad", waiting: "warn" };

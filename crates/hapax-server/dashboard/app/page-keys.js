@@ -1,29 +1,26 @@
 // Keys: the list with its filters, and the life of one key.
 
 import { at, get, post, query, remove } from "./api.js";
-import { h, replace } from "./dom.js";
-import { parseJson, pretty, words } from "./format.js";
+import { comparePanel, conflictPanel } from "./conflict.js";
+import { h } from "./dom.js";
+import { words } from "./format.js";
 import { countdown, time } from "./time.js";
 import {
   badge,
-  changeTable,
   code,
   command,
   confirmDialog,
   copyButton,
   curl,
-  diffView,
   empty,
   facts,
   field,
   json,
-  jsonChanges,
   list,
   panel,
   panelWith,
   readJson,
   select,
-  summaryChanges,
   timeline,
   toast,
 } from "./ui.js";
@@ -275,79 +272,6 @@ function auditRows(trail) {
     ),
     trail.next_cursor ? h("a", { href: query("/ui/audit", { key_id: trail.items[0].key_id }) }, "All of them") : null,
   ];
-}
-
-function conflictPanel(key, conflicts) {
-  const last = conflicts[0];
-  const told = (row) =>
-    Array.isArray(row.details?.diff_summary) && row.details.diff_summary.length
-      ? changeTable(summaryChanges(row.details.diff_summary), "What the refused request would have changed")
-      : h(
-          "p",
-          { class: "note" },
-          "Refused with hash ",
-          h("code", null, row.details?.current_hash ?? "–"),
-          "; the first was ",
-          h("code", null, row.details?.original_hash ?? "–"),
-          ".",
-        );
-  return panelWith(
-    `Conflicts (${conflicts.length})`,
-    h("span", { class: "faint" }, "last ", time(last.at)),
-    h(
-      "p",
-      null,
-      "Another request came with this key. It did not run, and what is recorded did not change. To see it beside the first one, paste its body.",
-    ),
-    conflicts.slice(0, 5).map((row) => h("div", null, h("p", { class: "faint" }, time(row.at)), told(row))),
-    compare(key),
-  );
-}
-
-function comparePanel(key) {
-  return panel(null, h("details", null, h("summary", null, "Compare the request with another body"), compare(key)));
-}
-
-// The recorded request beside one that is pasted, for whoever holds the log of the refused one.
-function compare(key) {
-  if (key.request?.body === undefined)
-    return h("p", { class: "note" }, "The recorded request has no body to compare with.");
-  const result = h("div", { class: "stack", "aria-live": "polite" });
-  const box = h("textarea", {
-    rows: 5,
-    name: "other",
-    spellcheck: "false",
-    placeholder: '{"paste": "the refused body here"}',
-  });
-  const form = h(
-    "form",
-    {
-      class: "stack",
-      onsubmit: (event) => {
-        event.preventDefault();
-        const recorded = key.request.body;
-        let other;
-        try {
-          other = parseJson(box.value);
-        } catch {
-          // Not JSON, so it is compared as text.
-          other = box.value;
-        }
-        const isText = typeof recorded === "string" || typeof other === "string";
-        const left = typeof recorded === "string" ? recorded : pretty(recorded);
-        const right = typeof other === "string" ? other : pretty(other);
-        const found = isText ? [] : jsonChanges(recorded, other);
-        replace(
-          result,
-          diffView(left, right, "Recorded request", "Other request"),
-          found.length ? changeTable(found, "Changes by path") : null,
-        );
-      },
-    },
-    field("The other body", box, "It stays in this page: nothing is sent."),
-    h("div", { class: "row" }, h("button", { type: "submit" }, "Compare side by side")),
-  );
-  return h("div", { class: "stack" }, form, result);
 }
 
 function actions(context, key, again) {

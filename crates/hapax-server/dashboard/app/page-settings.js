@@ -22,7 +22,6 @@ export async function show(context) {
   };
   look();
   context.every(5000, look);
-  const config = settings.config ?? {};
   return h(
     "div",
     { class: "stack" },
@@ -86,7 +85,12 @@ export async function show(context) {
           ]),
         ),
       ),
-      panel("Configuration", h("p", { class: "note" }, "Without secrets."), json(config, "Configuration")),
+      panel(
+        "Configuration",
+        settings.config
+          ? [h("p", { class: "note" }, "Without secrets."), json(settings.config, "Configuration")]
+          : h("p", { class: "note" }, "It is shown to an owner or a writer."),
+      ),
     ),
     panel(
       "Elsewhere",

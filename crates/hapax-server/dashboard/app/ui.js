@@ -2,7 +2,7 @@
 
 import { Refused } from "./api.js";
 import { add, h, replace, s } from "./dom.js";
-import { changes, readSummary, sideBySide, within } from "./diff.js";
+import { changes, sideBySide, within } from "./diff.js";
 import { cut, parseJson, pretty, words } from "./format.js";
 import { fullTime } from "./time.js";
 
@@ -403,10 +403,6 @@ function valueCell(change, name, mark) {
 
 export const jsonChanges = changes;
 
-export function summaryChanges(lines) {
-  return lines.map((line) => readSummary(line) ?? { path: line });
-}
-
 // A dialog that says what will happen and asks. `act` may fail: then it stays open and shows why.
 export function confirmDialog({ title, text, fields, action, tone = "danger", act }) {
   const before = document.activeElement;
@@ -510,7 +506,14 @@ export function list({ label, columns, load, href, none, refresh, every }) {
     replace(
       foot,
       cursor
-        ? h("button", { type: "button", onclick: (event) => next(cursor, event.currentTarget) }, "Show more")
+        ? [
+            body.children.length ? null : h("span", { class: "faint" }, "None among the newest."),
+            h(
+              "button",
+              { type: "button", onclick: (event) => next(cursor, event.currentTarget) },
+              body.children.length ? "Show more" : "Look further back",
+            ),
+          ]
         : h(
             "span",
             { class: "faint" },
@@ -543,7 +546,7 @@ export function list({ label, columns, load, href, none, refresh, every }) {
       if (quiet && seen === shown && !foot.querySelector(".bad-text")) return;
       shown = seen;
       pages = 1;
-      if (page.items.length === 0) {
+      if (page.items.length === 0 && !page.next_cursor) {
         replace(box, none());
         return;
       }

@@ -47,6 +47,7 @@ static PAGES: &[(&str, &str)] = pages![
     "payload_too_large",
     "policy_disabled",
     "rate_limited",
+    "refusing_dashboard_folder",
     "refusing_unauthenticated_bind",
     "request_timeout",
     "schema_validation_failed",

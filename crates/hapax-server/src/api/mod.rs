@@ -81,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) started_at: Time,
     /// What this process is called among others.
     pub(crate) node: String,
+    /// The address that was bound.
+    pub(crate) listen: String,
     /// Where a developer has the files of the dashboard.
     pub(crate) dashboard: Option<PathBuf>,
 }

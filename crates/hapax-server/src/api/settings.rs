@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use hapax_intake::snapshot::Collection;
+use hapax_store::Role;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -24,25 +25,35 @@ pub(super) struct Settings {
     version: &'static str,
     /// What keeps the data.
     store: &'static str,
-    /// Where, without a password.
-    database: String,
+    /// Where, without a password. A viewer is not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    database: Option<String>,
     #[schema(value_type = DurabilityWord)]
     durability: &'static str,
     /// Which process answered.
     node: String,
     #[schema(format = DateTime)]
     started_at: String,
+    /// The address that was bound.
     listen: String,
     /// What a request may be, and how long it may take.
     limits: Map<String, Value>,
-    /// Every key of the config file with its value now. Addresses are shown without user, password and query.
-    config: Map<String, Value>,
+    /// Every key of the config file with its value now. Addresses are shown without user, password and query. A viewer
+    /// is not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    config: Option<Map<String, Value>>,
 }
 
-/// Tells how this server is set up, without secrets.
+/// Tells how this server is set up, without secrets. Where its data is and how it is configured is for writers and owners.
 #[utoipa::path(get, path = "/v1/settings", operation_id = "get_settings",
     responses((status = 200, description = "The settings.", body = Settings)))]
-pub(super) async fn show(State(app): State<App>) -> Result<Answer<Settings>, Refusal> {
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(role): Extension<Role>,
+) -> Result<Answer<Settings>, Refusal> {
+    let is_told = role.allows(Role::Writer);
     let unshown = |why: anyhow::Error| {
         tracing::error!(error = %format!("{why:#}"), "the settings cannot be shown");
         Refusal::from(problem::internal())
@@ -64,12 +75,12 @@ pub(super) async fn show(State(app): State<App>) -> Result<Answer<Settings>, Ref
         durability: ledger.durability().as_str(),
         node: app.node.clone(),
         started_at: app.started_at.to_string(),
-        listen: app.config.listen.clone(),
+        listen: app.listen.clone(),
         limits: limits
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
-        database,
-        config,
+        database: is_told.then_some(database),
+        config: is_told.then_some(config),
     }))
 }
 

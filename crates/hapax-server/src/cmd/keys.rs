@@ -134,8 +134,13 @@ async fn erase(id: Option<RecordId>, subject: Option<&str>, of: &OfTenant) -> Re
     if of.plain.json {
         return out::json(&json!({"erased": erased}));
     }
+    let (keys, them) = if erased == 1 {
+        ("key", "it")
+    } else {
+        ("keys", "them")
+    };
     out::line(&format!(
-        "erased what was stored under {erased} keys; a later use of them is told so and does not run"
+        "erased what was stored under {erased} {keys}; a later use of {them} is told so and does not run"
     ))
 }
 

@@ -98,7 +98,7 @@ async fn start(config: Config, target: Target, jwt: Option<Arc<Jwt>>) -> Result<
     store::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     // Nothing goes upstream twice without a person, unless a route says that it may.
-    let app = shared(config, store, OnLost::Hold, None)?;
+    let app = shared(config, store, OnLost::Hold, (None, &listener))?;
     let door = proxy::service(&app, target, jwt)?;
     Ok(Started {
         app,

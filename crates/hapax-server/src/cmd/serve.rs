@@ -97,6 +97,7 @@ struct Started {
 async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let addresses = resolve(&config.listen).await?;
     let access = access(insecure_no_auth, &addresses)?;
+    let dashboard = dashboard_folder(dashboard::folder_of_a_developer(), &addresses)?;
     let collections = config.collections()?;
     // The port first: a start that cannot have it leaves nothing behind.
     let listener = bind(&config.listen, &addresses).await?;
@@ -108,12 +109,11 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
         Access::Token => first_token::ensure(&store, &config.data, configured.is_some()).await?,
     };
     let tokens = Arc::clone(&store.tokens);
-    let dashboard = is_loopback(&addresses).then(dashboard::folder_of_a_developer);
     let telegram = config::telegram_secret()?;
     let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref())
         .with_telegram(telegram.as_deref());
     Ok(Started {
-        app: shared(config, store, OnLost::Retry, dashboard.flatten())?,
+        app: shared(config, store, OnLost::Retry, (dashboard, &listener))?,
         listener,
         gate,
         collections,
@@ -126,8 +126,10 @@ pub(super) fn shared(
     config: Config,
     store: Store,
     on_lost: OnLost,
-    dashboard: Option<PathBuf>,
+    (dashboard, listener): (Option<PathBuf>, &TcpListener),
 ) -> Result<App> {
+    let listen = listener.local_addr();
+    let listen = listen.context("asking for the address that was bound")?;
     let engine = Engine::new(Arc::clone(&store.ledger)).with_audit();
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
@@ -155,6 +157,7 @@ pub(super) fn shared(
         started,
         started_at,
         node: Identity::this_process().to_string(),
+        listen: listen.to_string(),
         dashboard,
     }))
 }
@@ -199,6 +202,18 @@ fn configured_token() -> Result<Option<String>> {
 fn is_loopback(addresses: &[SocketAddr]) -> bool {
     let mut addresses = addresses.iter();
     addresses.all(|address| address.ip().to_canonical().is_loopback())
+}
+
+/// Where the dashboard's files are read from, if a developer says so. Others than on this machine get what was built.
+fn dashboard_folder(folder: Option<PathBuf>, addresses: &[SocketAddr]) -> Result<Option<PathBuf>> {
+    if folder.is_some() && !is_loopback(addresses) {
+        return Err(Refused::error(
+            "refusing_dashboard_folder",
+            "HAPAX_DASHBOARD_DIR serves files of a folder to everybody who can connect; \
+             listen on 127.0.0.1, or unset it",
+        ));
+    }
+    Ok(folder)
 }
 
 /// Who gets in. Without tokens, only on loopback.
@@ -296,6 +311,22 @@ mod tests {
             assert_eq!(
                 refused.downcast_ref::<Refused>().unwrap().code,
                 "refusing_unauthenticated_bind"
+            );
+        }
+    }
+
+    #[test]
+    fn files_of_a_developer_are_served_on_loopback_only() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let folder = || Some(PathBuf::from("dashboard"));
+        let served = dashboard_folder(folder(), &[at("127.0.0.1:1"), at("[::1]:1")]);
+        assert_eq!(served.unwrap(), folder());
+        assert_eq!(dashboard_folder(None, &[at("0.0.0.0:1")]).unwrap(), None);
+        for open in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"] {
+            let refused = dashboard_folder(folder(), &[at("127.0.0.1:1"), at(open)]).unwrap_err();
+            assert_eq!(
+                refused.downcast_ref::<Refused>().unwrap().code,
+                "refusing_dashboard_folder"
             );
         }
     }

@@ -32,8 +32,13 @@ async fn rotate(args: &Plain) -> Result<()> {
     if args.json {
         return out::json(&json!({"rotated": rotated}));
     }
+    let keys = if rotated == 1 {
+        "tenant key is"
+    } else {
+        "tenant keys are"
+    };
     out::line(&format!(
-        "{rotated} tenant keys are now wrapped by HAPAX_KEK; HAPAX_KEK_PREVIOUS can go once every server has it"
+        "{rotated} {keys} now wrapped by HAPAX_KEK; HAPAX_KEK_PREVIOUS can go once every server has it"
     ))
 }
 
@@ -61,8 +66,13 @@ async fn shred(tenant: Tenant, yes: bool, args: &Plain) -> Result<()> {
     if args.json {
         return out::json(&json!({"tenant": tenant.to_string(), "shredded": shredded}));
     }
+    let (keys, them) = if shredded == 1 {
+        ("key", "it")
+    } else {
+        ("keys", "them")
+    };
     out::line(&format!(
-        "deleted {shredded} keys of tenant {tenant}; a running server forgets them within half a minute"
+        "deleted {shredded} {keys} of tenant {tenant}; a running server forgets {them} within half a minute"
     ))
 }
 

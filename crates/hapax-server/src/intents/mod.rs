@@ -12,7 +12,7 @@ pub(crate) mod desk;
 pub(crate) mod graph;
 pub(crate) mod inbox;
 pub(crate) mod receipt;
-mod stored;
+pub(crate) mod stored;
 mod trouble;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::inbox::Inbox;
 
 /// The names of the steps.
 pub(super) const PLAN: &str = "PLAN";
-pub(super) const CLARIFY: &str = "CLARIFY";
+pub(crate) const CLARIFY: &str = "CLARIFY";
 pub(super) const ACT: &str = "ACT";
 pub(super) const OUTCOME: &str = "OUTCOME";
 

@@ -94,6 +94,34 @@ fn the_trail_is_read_by_key_and_by_page(store: Store) {
     }
 }
 
+fn a_conflict_is_noted_by_its_paths_and_without_any_value(store: Store) {
+    let server = store.serve("");
+    let request = |body: Value| json!({"key": "k", "method": "POST", "path": "/pay", "body": body});
+    let first =
+        json!({"password": "planted-old", "note": "planted-note", "to": {"iban": "planted-1"}});
+    let other = json!({"password": "planted-new", "to": {"iban": "planted-2"}, "cvv": "planted-3"});
+    completed(&server, &request(first), &json!("paid"));
+    let refused = claim(&server, &request(other));
+    assert_eq!(refused["action"], "conflict", "{refused}");
+    let page = audit(&server, "?action=idempotency_conflict");
+    let details = &page["items"][0]["details"];
+    let change = |path: &str, kind: &str| json!({"path": path, "kind": kind});
+    assert_eq!(
+        details["changes"],
+        json!([
+            change("note", "removed"),
+            change("password", "changed"),
+            change("to.iban", "changed"),
+            change("cvv", "added"),
+        ])
+    );
+    assert_eq!(
+        (&details["changes_count"], &details["more"]),
+        (&json!(4), &json!(0))
+    );
+    assert!(!page.to_string().contains("planted"), "{page}");
+}
+
 fn a_sweep_is_noted_and_another_tenant_sees_nothing_of_it(store: Store) {
     let server = store.serve("");
     let mut request = pay("k", 1);
@@ -122,5 +150,6 @@ fn a_sweep_is_noted_and_another_tenant_sees_nothing_of_it(store: Store) {
 on_both_stores![
     every_answer_and_every_word_of_an_operator_is_noted,
     the_trail_is_read_by_key_and_by_page,
+    a_conflict_is_noted_by_its_paths_and_without_any_value,
     a_sweep_is_noted_and_another_tenant_sees_nothing_of_it,
 ];

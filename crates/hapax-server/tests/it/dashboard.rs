@@ -1,6 +1,6 @@
 //! The dashboard's page and files: open to everybody, of this build, and closed to everything from elsewhere.
 
-use crate::fixture::Server;
+use crate::fixture::{Server, hapax};
 
 #[test]
 fn the_page_is_everywhere_under_ui_and_allows_nothing_from_elsewhere() {
@@ -80,4 +80,21 @@ fn a_developer_serves_files_from_a_folder() {
         server.send("GET", "/ui/assets/app.css", &[], b"").status,
         404
     );
+}
+
+#[test]
+fn files_from_a_folder_are_not_served_off_loopback() {
+    let folder = tempfile::tempdir().unwrap();
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let output = hapax()
+            .args(["serve", "--listen", listen, "--data"])
+            .arg(folder.path().join("data"))
+            .env("HAPAX_DASHBOARD_DIR", folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("refusing_dashboard_folder"), "{said}");
+    }
+    assert!(!folder.path().join("data").exists(), "nothing was opened");
 }

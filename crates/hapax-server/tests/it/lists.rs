@@ -207,8 +207,9 @@ fn a_plan_is_shown_with_how_far_it_is(store: Store) {
     let own = node.owner("POST", "/v1/jobs", &own.to_string()).json()["job_id"].clone();
     let path = format!("/v1/jobs/{}/graph", own.as_str().unwrap());
     assert_eq!(
-        node.owner("GET", &path, "").refusal(),
-        (404, "not_found".to_owned())
+        get(&node, &path),
+        json!({"plan": "", "nodes": [], "edges": []}),
+        "it runs by no plan"
     );
 }
 
@@ -217,11 +218,26 @@ fn settings_and_collections_are_told_without_secrets(store: Store) {
         "otlp_endpoint = \"http://me:planted@127.0.0.1:9/x?key=planted\"\n[collections.orders]\nid = \"/number\"\n",
     );
     let viewer = node.token_of("11111111-1111-1111-1111-111111111111", "viewer");
-    let answer = node.bearing(&viewer, "GET", "/v1/settings", "");
-    assert_eq!(answer.status, 200);
+    let writer = node.token_of("11111111-1111-1111-1111-111111111111", "writer");
+    let seen = node.bearing(&viewer, "GET", "/v1/settings", "");
+    let answer = node.bearing(&writer, "GET", "/v1/settings", "");
+    assert_eq!((seen.status, answer.status), (200, 200));
     let settings = answer.json();
     assert!(!answer.text().contains("planted"), "{settings}");
     assert_eq!(settings["config"]["otlp_endpoint"], "http://127.0.0.1:9/x");
+    assert!(settings["database"].is_string(), "{settings}");
+    let data = node.data();
+    let data = data.to_str().unwrap();
+    assert!(settings.to_string().contains(data), "{settings}");
+    assert_eq!(
+        settings["listen"],
+        node.address.to_string(),
+        "where it listens, and not the port 0 that was asked for"
+    );
+    let seen = seen.json();
+    assert_eq!((seen.get("config"), seen.get("database")), (None, None));
+    assert!(!seen.to_string().contains(data), "{seen}");
+    assert_eq!(seen["limits"], settings["limits"]);
     let health = node.send("GET", "/health", &[], b"").json();
     assert_eq!(
         (&settings["store"], &settings["durability"]),

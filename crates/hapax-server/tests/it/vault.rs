@@ -86,6 +86,29 @@ fn what_is_stored_and_logged_holds_neither_a_body_nor_the_master_key() {
 }
 
 #[test]
+fn a_conflict_under_encryption_is_noted_by_its_count_alone() {
+    let server = Server::start_with(|command| {
+        command.env("HAPAX_KEK", OLD);
+    });
+    pay(&server);
+    let other = json!({
+        "key": "k", "method": "POST", "path": format!("/payments?card={SECRET}"),
+        "body": {"card": "another", "plantedname": 1},
+    });
+    let answer = server.owner("POST", "/v1/keys/claim", &other.to_string());
+    assert_eq!(answer.json()["action"], "conflict", "{}", answer.text());
+    let trail = server.owner("GET", "/v1/audit?action=idempotency_conflict", "");
+    assert_eq!(
+        trail.json()["items"][0]["details"],
+        json!({"key": "k", "changes_count": 2})
+    );
+    let hash = answer.json()["conflict"]["original_hash"].clone();
+    for word in ["plantedname", hash.as_str().unwrap()] {
+        assert!(!holds(&server.data(), word), "{word}");
+    }
+}
+
+#[test]
 fn an_encrypted_store_is_refused_without_its_key_and_says_why() {
     let server = Server::start_with(|command| {
         command.env("HAPAX_KEK", OLD);

@@ -306,6 +306,11 @@ macro_rules! queue_conformance {
                 jobs_of_rare_kinds_and_states_page_without_gap,
                 a_job_is_shown_with_its_operations_oldest_first,
             );
+            $crate::conformance_cases!($open, queue::questions:
+                jobs_that_wait_are_listed_until_they_are_answered,
+                states_can_be_left_out,
+                operations_of_many_jobs_are_read_at_once,
+            );
             $crate::conformance_cases!($open, queue::reconciling:
                 tenants_with_something_due_are_named,
                 what_cannot_be_leased_is_not_due,

@@ -57,15 +57,25 @@ pub(super) fn unwritten(operation: &'static str, error: &tokio_postgres::Error) 
     Error::new(kind, operation).because(text(error))
 }
 
+/// Whether the error is of a server without room on its disk.
+pub(super) fn is_full(error: &Error) -> bool {
+    let state = SqlState::DISK_FULL;
+    error.to_string().contains(&sqlstate(&state))
+}
+
+fn sqlstate(state: &SqlState) -> String {
+    format!("(SQLSTATE {})", state.code())
+}
+
 /// What the server or the connection said. A row's content comes in DETAIL, which is left out.
 pub(super) fn text(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(db), _) => match db.constraint() {
-            Some(constraint) => format!(
-                "constraint {constraint} refuses it (SQLSTATE {})",
-                db.code().code()
-            ),
-            None => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
+            Some(constraint) => {
+                let state = sqlstate(db.code());
+                format!("constraint {constraint} refuses it {state}")
+            }
+            None => format!("{} {}", db.message(), sqlstate(db.code())),
         },
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),

@@ -9,6 +9,7 @@ mod clock;
 mod columns;
 mod entries;
 mod fault;
+mod full;
 mod group;
 mod jobs;
 mod lane;
@@ -49,6 +50,7 @@ use target::Target;
 use crate::clock::Clock;
 use crate::row::Row;
 use crate::vault::Vault;
+use full::Full;
 
 pub use session::Session;
 pub use within::Within;
@@ -123,6 +125,7 @@ pub struct PgLedger {
     database_clock: Arc<DbClock>,
     clock: Clock,
     vault: Option<Arc<Vault>>,
+    full: Full,
     durability: Durability,
     listener: Option<Listener>,
     jobs: Jobs,
@@ -178,6 +181,7 @@ impl PgLedger {
             database_clock,
             clock: options.clock,
             vault: options.vault,
+            full: Full::default(),
             durability,
             listener: options.notify.then(|| Listener::new(target, bell)),
             jobs,
@@ -224,6 +228,10 @@ impl Ledger for PgLedger {
         self.durability
     }
 
+    fn seals(&self) -> bool {
+        self.vault.is_some()
+    }
+
     fn now(&self) -> Time {
         self.clock.shifted(self.database_clock.now())
     }
@@ -237,7 +245,9 @@ impl Ledger for PgLedger {
             for step in &mut steps {
                 step.ends &= self.listener.is_some();
             }
-            let applied = self.batcher.swap(steps).await?;
+            let applied = self.batcher.swap(steps).await;
+            self.full.learn(&applied);
+            let applied = applied?;
             let rings = self.opening(applied.iter().filter_map(Applied::row));
             let rings = rings.await.map_err(|error| pack::after(&applied, error))?;
             pack::answers(applied, rings).await
@@ -273,7 +283,10 @@ impl Ledger for PgLedger {
     }
 
     fn check(&self) -> Answer<'_, ()> {
-        Box::pin(self.reader.check())
+        Box::pin(async move {
+            self.full.check()?;
+            self.reader.check().await
+        })
     }
 
     fn note(&self, notes: Vec<Note>) -> Answer<'_, ()> {

@@ -72,6 +72,20 @@ pub(super) fn is_io(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
 }
 
+/// Whether there is no room for what is written, or nothing may be written at all.
+pub(super) fn is_unwritable(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::CannotOpen
+                | ErrorCode::SystemIoFailure
+        )
+    )
+}
+
 /// Whether another connection was in the way.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(

@@ -27,6 +27,7 @@ mod within;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -96,6 +97,8 @@ pub struct SqliteLedger {
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     purges: Arc<Purges>,
+    /// Whether a write found no room, and none has been found since.
+    is_full: Arc<AtomicBool>,
     bell: Bell,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Ends when every thread has.
@@ -133,6 +136,7 @@ impl SqliteLedger {
 
         let writes = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let reads = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
+        let is_full = Arc::new(AtomicBool::new(false));
         let (alive, running) = watch::channel(());
         let ledger = Self {
             path,
@@ -142,6 +146,7 @@ impl SqliteLedger {
             writes: writes.clone(),
             reads: reads.clone(),
             purges: purges.clone(),
+            is_full: is_full.clone(),
             bell: Bell::default(),
             threads: Mutex::default(),
             running,
@@ -157,6 +162,7 @@ impl SqliteLedger {
             connection,
             queue: writes,
             purges,
+            is_full,
             batch_max: options.batch_max.max(1),
         };
         ledger.spawn("hapax-sqlite-write", alive, move || only.run())?;
@@ -169,7 +175,7 @@ impl SqliteLedger {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("ledger.db");
-    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists"]);
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions"]);
     /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -20,6 +20,8 @@ const BODY_DROP: &str = include_str!("../../sql/sqlite/body_drop.sql");
 const PURGE_COUNT: &str = include_str!("../../sql/sqlite/purge_count.sql");
 const PURGE_RAISE: &str = include_str!("../../sql/sqlite/purge_raise.sql");
 const CHECK: &str = include_str!("../../sql/sqlite/check.sql");
+const PROBE_PUT: &str = include_str!("../../sql/sqlite/probe_put.sql");
+const PROBE_DROP: &str = include_str!("../../sql/sqlite/probe_drop.sql");
 
 /// Writes the moves one after the other.
 pub(super) fn apply_all(
@@ -97,7 +99,21 @@ pub(super) fn raise_purge_count(
 
 /// Makes a write that changes nothing.
 pub(super) fn check(connection: &Connection) -> Result<((), Effect), Fault> {
-    connection.prepare_cached(CHECK)?.execute([])?;
+    written(connection, CHECK)
+}
+
+/// Takes as much room as a claim may need.
+pub(super) fn take_room(connection: &Connection) -> Result<((), Effect), Fault> {
+    written(connection, PROBE_PUT)
+}
+
+/// Gives back what [`take_room`] took.
+pub(super) fn give_room_back(connection: &Connection) -> Result<((), Effect), Fault> {
+    written(connection, PROBE_DROP)
+}
+
+fn written(connection: &Connection, sql: &str) -> Result<((), Effect), Fault> {
+    connection.prepare_cached(sql)?.execute([])?;
     Ok((
         (),
         Effect {

@@ -2,6 +2,7 @@
 //! No timer: an idle ledger writes a move at once, a busy one shares a sync among many.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hapax_core::{Error, Kind};
@@ -9,7 +10,7 @@ use rusqlite::Connection;
 
 use super::NAME;
 use super::connection::empty_log;
-use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io};
+use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io, is_unwritable};
 use super::moves;
 use super::purges::Purges;
 use super::queue::{Done, Job, Queue};
@@ -24,6 +25,8 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) queue: Arc<Queue>,
     pub(super) purges: Arc<Purges>,
+    /// Set when there is no room for what is written. Whoever asks whether writes are taken tries, and clears it.
+    pub(super) is_full: Arc<AtomicBool>,
     pub(super) batch_max: usize,
 }
 
@@ -35,6 +38,8 @@ struct Failure {
     error: Error,
     /// Why no later group may be tried, if so.
     stop: Option<&'static str>,
+    /// Whether there is no room, or nothing may be written at all.
+    is_full: bool,
 }
 
 /// Leaves nobody waiting when the thread ends, by a panic too.
@@ -79,6 +84,9 @@ impl Writer {
         match self.commit(jobs) {
             Ok(committed) => committed,
             Err(failure) => {
+                if failure.is_full {
+                    self.is_full.store(true, Ordering::Release);
+                }
                 tracing::warn!(store = NAME, error = %failure.error, "a group was not committed");
                 let answers = jobs.iter().map(|_| Err(failure.error.clone())).collect();
                 let stop = failure.stop.or_else(|| self.rollback());
@@ -115,6 +123,7 @@ impl Writer {
         let begun = Instant::now();
         self.execute("COMMIT").map_err(|error| Failure {
             stop: is_io(&error).then_some(AFTER_FAILED_SYNC),
+            is_full: is_unwritable(&error),
             error: failed_commit(error),
         })?;
         measure(jobs, begun);
@@ -216,6 +225,7 @@ impl Writer {
 fn fatal(error: rusqlite::Error) -> Failure {
     let stop = is_failed_sync(&error).then_some(AFTER_FAILED_SYNC);
     Failure {
+        is_full: is_unwritable(&error),
         error: failed(OPERATION, error),
         stop,
     }
@@ -264,6 +274,7 @@ mod tests {
             connection,
             queue: queue.clone(),
             purges,
+            is_full: Arc::default(),
             batch_max: 1,
         };
         assert!(std::thread::spawn(move || writer.run()).join().is_err());

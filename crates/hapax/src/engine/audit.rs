@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::Engine;
+use super::{Engine, refused};
 
 /// The most notes that wait. Past it the newest are dropped, counted and logged.
 const WAITING_MAX: usize = 65_536;
@@ -205,11 +205,10 @@ impl Engine {
 
     pub(super) fn note_conflict(&self, record: &Record, claim: &Claim, now: Time) {
         if let Some(audit) = &self.audit {
-            audit.push(Note::of(record, now, Action::Conflict).saying([
-                ("key", record.key.as_str().into()),
-                ("original_hash", record.request.content_hash.as_str().into()),
-                ("current_hash", claim.request.content_hash.as_str().into()),
-            ]));
+            let facts = refused::facts(record, claim, self.ledger.seals());
+            let mut note = Note::of(record, now, Action::Conflict);
+            note.details = facts.to_string();
+            audit.push(note);
         }
     }
 }

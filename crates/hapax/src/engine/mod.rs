@@ -4,6 +4,7 @@
 mod audit;
 mod cache;
 mod operator;
+mod refused;
 mod running;
 mod settle;
 mod waiting;

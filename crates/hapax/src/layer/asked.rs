@@ -117,6 +117,7 @@ impl Asked {
                 content_hash,
                 body: Some(self.body),
             },
+            selection: route.selection.clone(),
         }
     }
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
-use hapax_core::job::{Job, JobScan, Op, OpState};
+use hapax_core::job::{Job, JobScan, Op, OpState, State as JobState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -14,12 +14,13 @@ use super::super::query::Query;
 use super::{is_receipt, shown};
 use crate::intents::inbox;
 use crate::intents::receipt::{Receipt, shown_question};
+use crate::intents::stored::CLARIFY;
 use crate::problem::Refusal;
 
-/// How many receipts one page looks at.
-const LOOKED_MAX: usize = 1000;
-/// How many it looks at while it has found none.
-const EMPTY_MAX: usize = 20_000;
+/// How many receipts are read at once.
+const AT_ONCE: usize = 100;
+/// How many receipts one page looks at. It may have found none by then, and says where to go on.
+const LOOKED_MAX: usize = 500;
 const STATUSES: [&str; 6] = [
     "accepted",
     "planned",
@@ -100,12 +101,13 @@ pub(in crate::api) async fn receipts(
         return Err(invalid("status", why).into());
     }
     let wanted = query.status.clone();
-    let page = pages(&app, tenant, &query, |found| {
+    let scan = candidates(tenant, wanted.as_deref());
+    let page = pages(&app, &query, scan, |found| {
         let receipt = shown(found);
         let is_it = wanted
             .as_ref()
             .is_none_or(|wanted| json!(receipt.status) == wanted.as_str());
-        is_it.then_some(receipt).into_iter().collect()
+        is_it.then_some(receipt)
     });
     page.await.map(Answer)
 }
@@ -125,19 +127,19 @@ pub(in crate::api) async fn clarifications(
         Some("answered") => Some(OpState::Done),
         Some(_) => return Err(invalid("status", "is not one of open, answered").into()),
     };
-    let page = pages(&app, tenant, &query, |(job, ops)| {
+    let scan = JobScan {
+        waits_in: (wanted == Some(OpState::Waiting)).then(|| CLARIFY.to_owned()),
+        ..JobScan::of(tenant)
+    };
+    let page = pages(&app, &query, scan, |(job, ops)| {
         // A question from before a replay is no longer asked. Each receipt asks one at a time: the last one counts.
         let asked = ops.iter().rev();
-        let mut asked = asked.filter(|op| op.kind == "CLARIFY" && op.epoch > job.redone);
+        let mut asked = asked.filter(|op| op.kind == CLARIFY && op.epoch > job.redone);
         let is_it = |op: &&Op| match wanted {
             Some(state) => op.state == state,
             None => matches!(op.state, OpState::Waiting | OpState::Done),
         };
-        asked
-            .find(is_it)
-            .map(|op| question(job, op))
-            .into_iter()
-            .collect()
+        asked.find(is_it).map(|op| question(job, op))
     });
     page.await.map(Answer)
 }
@@ -160,9 +162,9 @@ fn question(job: &Job, op: &Op) -> Value {
 /// Goes through receipts, newest first, and keeps what `pick` makes of each, until the page is full.
 async fn pages<T>(
     app: &App,
-    tenant: Tenant,
     query: &ListQuery,
-    pick: impl Fn(&(Job, Vec<Op>)) -> Vec<T>,
+    scan: JobScan,
+    pick: impl Fn(&(Job, Vec<Op>)) -> Option<T>,
 ) -> Result<Page<T>, Refusal> {
     let limit = query.limit.unwrap_or(50);
     if !(1..=JobScan::LIMIT_MAX).contains(&limit) {
@@ -171,8 +173,8 @@ async fn pages<T>(
     }
     let mut scan = JobScan {
         kind: Some(inbox::kind()),
-        limit: 100,
-        ..JobScan::of(tenant)
+        limit: limit.max(AT_ONCE),
+        ..scan
     };
     if let Some(cursor) = &query.cursor {
         let place = cursor.parse();
@@ -183,23 +185,25 @@ async fn pages<T>(
     let mut looked = 0;
     loop {
         let page = app.store.queue.jobs(scan.clone()).await?;
-        for job in page.jobs {
+        let asked = page.jobs.iter().map(|job| (job.id.clone(), job.seq));
+        let ops = app.store.queue.ops_of(scan.tenant, asked.collect()).await?;
+        let last = page.jobs.last().map(|job| job.seq);
+        for found in page.jobs.into_iter().zip(ops) {
             looked += 1;
-            let seq = job.seq;
-            if !is_receipt(&job) {
-                continue;
-            }
-            if let Some(found) = app.store.queue.job(tenant, job.id).await? {
+            let seq = found.0.seq;
+            if is_receipt(&found.0) {
                 items.extend(pick(&found));
             }
-            // An empty page would look like the end to some.
-            let has_looked = looked >= LOOKED_MAX && !items.is_empty();
-            if items.len() >= limit || has_looked || looked >= EMPTY_MAX {
+            if items.len() >= limit && (page.next.is_some() || Some(seq) != last) {
                 let next_cursor = Some(seq.to_string());
                 return Ok(Page { items, next_cursor });
             }
         }
         match page.next {
+            Some(next) if looked >= LOOKED_MAX => {
+                let next_cursor = Some(next.to_string());
+                return Ok(Page { items, next_cursor });
+            }
             Some(next) => scan.before = Some(next),
             None => {
                 return Ok(Page {
@@ -209,4 +213,25 @@ async fn pages<T>(
             }
         }
     }
+}
+
+/// The receipts that can have this status: the others are not looked at.
+fn candidates(tenant: Tenant, status: Option<&str>) -> JobScan {
+    let mut scan = JobScan::of(tenant);
+    match status {
+        None => {}
+        Some("needs_clarification") => scan.waits_in = Some(CLARIFY.to_owned()),
+        // What was carried out or refused ends as INDEXED, by its outcome.
+        Some("failed") => scan.not_in = &[JobState::Indexed],
+        Some("accepted") => {
+            scan.not_in = &[
+                JobState::Indexed,
+                JobState::Deduped,
+                JobState::SkippedDuplicate,
+                JobState::Dead,
+            ];
+        }
+        Some(_) => scan.not_in = &[JobState::Dead],
+    }
+    scan
 }

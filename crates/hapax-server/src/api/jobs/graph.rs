@@ -21,10 +21,22 @@ use crate::{enrich, intents};
 #[derive(Serialize, ToSchema)]
 #[schema(as = JobGraph)]
 pub(in crate::api) struct Graph {
+    /// Its name, empty where there is none.
     plan: String,
     nodes: Vec<ShownNode>,
     /// From which node it may go on to which.
     edges: Vec<(String, String)>,
+}
+
+impl Graph {
+    /// That of a job which runs by no plan of ours.
+    fn none() -> Self {
+        Self {
+            plan: String::new(),
+            nodes: Vec::new(),
+            edges: Vec::new(),
+        }
+    }
 }
 
 /// A step of a plan.
@@ -56,7 +68,7 @@ struct ShownNode {
     error: Option<Box<RawValue>>,
 }
 
-/// Shows the plan of a job with how far each step is. A kind without a plan has none: 404.
+/// Shows the plan of a job with how far each step is. A job that runs by no plan has no nodes.
 #[utoipa::path(get, path = "/v1/jobs/{id}/graph", operation_id = "get_job_graph",
     responses((status = 200, description = "The plan.", body = Graph)))]
 pub(in crate::api) async fn show(
@@ -66,8 +78,10 @@ pub(in crate::api) async fn show(
 ) -> Result<Answer<Graph>, Refusal> {
     let found = app.store.queue.job(tenant, id).await?;
     let (job, ops) = found.ok_or_else(problem::not_found)?;
-    let outline = outline(&job).ok_or_else(problem::not_found)?;
-    Ok(Answer(graph(outline, &ops)))
+    Ok(Answer(match outline(&job) {
+        Some(outline) => graph(outline, &ops),
+        None => Graph::none(),
+    }))
 }
 
 /// The plan that a job of this kind is run by, if it is one of ours.

@@ -10,6 +10,7 @@ pub mod isolation;
 pub mod leasing;
 pub mod listing;
 pub mod planning;
+pub mod questions;
 pub mod reconciling;
 pub mod steps;
 

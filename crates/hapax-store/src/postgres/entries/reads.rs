@@ -20,6 +20,9 @@ const WORD_BYTES: usize = 2047;
 /// Before every entry.
 const BEGINNING: Time = Time::from_ms(i64::MIN);
 
+/// How many of the newest entries are looked at for words, before the index of words is asked.
+const WALKED_MAX: i64 = 2000;
+
 impl PgLedger {
     pub(super) async fn find_entry(
         &self,
@@ -70,6 +73,18 @@ impl PgLedger {
         if words.is_empty() || parts.any(|part| part.len() >= WORD_BYTES) {
             return Ok(Vec::new());
         }
+        if search.sort == Sort::Newest {
+            let found = self
+                .seeing(operation, tenant, target, |statements| {
+                    let mut params: Vec<Param<'_>> = vec![&to, &since, &limit, &before, &number];
+                    params.extend([&source as Param<'_>, &WALKED_MAX, &words]);
+                    vec![Order::Query(&statements.words_walk, params)]
+                })
+                .await?;
+            if i64::try_from(found.len()) == Ok(limit) {
+                return read_all(found, placed).await;
+            }
+        }
         let found = self
             .seeing(operation, tenant, target, |statements| {
                 let set = Order::Query(SET_WORDS, vec![&words]);
@@ -86,15 +101,7 @@ impl PgLedger {
                 vec![set, look]
             })
             .await?;
-        read_all(found, |found| {
-            let placed = found
-                .iter()
-                .map(|row| Ok((rows::place(row)?, rows::row(row)?)));
-            let mut placed: Vec<(i64, Row)> = placed.collect::<Result<_, Error>>()?;
-            placed.sort_by_key(|(place, _)| *place);
-            Ok(placed.into_iter().map(|(_, row)| row).collect())
-        })
-        .await
+        read_all(found, placed).await
     }
 
     pub(super) async fn list_revisions(
@@ -139,6 +146,16 @@ impl PgLedger {
             Ok(answers.into_iter().next_back().unwrap_or_default())
         })
     }
+}
+
+/// The rows in the order of their places.
+fn placed(found: &[Stored]) -> Result<Vec<Row>, Error> {
+    let placed = found
+        .iter()
+        .map(|row| Ok((rows::place(row)?, rows::row(row)?)));
+    let mut placed: Vec<(i64, Row)> = placed.collect::<Result<_, Error>>()?;
+    placed.sort_by_key(|(place, _)| *place);
+    Ok(placed.into_iter().map(|(_, row)| row).collect())
 }
 
 /// Reads rows, away from the async threads if there is much in them.

@@ -25,6 +25,7 @@ statements! {
     newest "entry_newest",
     newest_source "entry_newest_source",
     words_newest "entry_words_newest",
+    words_walk "entry_words_walk",
     words_best "entry_words_best",
     numbers "entry_numbers",
     insert "entry_insert",

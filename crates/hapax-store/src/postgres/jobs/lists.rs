@@ -1,5 +1,7 @@
 //! What is read of jobs: one, a page, how many, what is due and what is left over.
 
+use std::collections::HashMap;
+
 use hapax_core::job::judge::ABANDONED_AFTER;
 use hapax_core::job::{
     Job, JobId, JobKind, JobPage, JobScan, Op, OpKey, Place, Stale, State, Tally,
@@ -17,11 +19,13 @@ use super::rows::word;
 const SET_TENANT: &str = super::SET_TENANT;
 const FIND: &str = include_str!("../../../sql/postgres/job_find.sql");
 const OPS_OF_JOB: &str = include_str!("../../../sql/postgres/op_of_job.sql");
+const OPS_OF_JOBS: &str = include_str!("../../../sql/postgres/op_of_jobs.sql");
 const OP: &str = include_str!("../../../sql/postgres/op_find.sql");
 const LIST: &str = include_str!("../../../sql/postgres/job_list.sql");
 const LIST_STATE: &str = include_str!("../../../sql/postgres/job_list_state.sql");
 const LIST_WORK: &str = include_str!("../../../sql/postgres/job_list_work.sql");
 const LIST_HELD: &str = include_str!("../../../sql/postgres/job_list_held.sql");
+const LIST_WAITING: &str = include_str!("../../../sql/postgres/job_list_waiting.sql");
 const TALLY: &str = include_str!("../../../sql/postgres/job_tally.sql");
 const DUE: &str = include_str!("../../../sql/postgres/job_due.sql");
 const DUE_ANY: &str = include_str!("../../../sql/postgres/job_due_any.sql");
@@ -77,10 +81,31 @@ impl PgLedger {
         Ok(self.opened(tenant, &[], &rows).await?.1.pop())
     }
 
+    pub(super) async fn find_ops_of(
+        &self,
+        tenant: Tenant,
+        jobs: Vec<(JobId, i64)>,
+    ) -> Result<Vec<Vec<Op>>, Error> {
+        let jobs = &jobs[..jobs.len().min(JobScan::LIMIT_MAX)];
+        let ids: Vec<&str> = jobs.iter().map(|(id, _)| id.as_str()).collect();
+        let (to, operation) = (tenant.as_uuid(), "finding the operations of jobs");
+        let rows = self
+            .reader
+            .scoped(operation, SET_TENANT, &to, OPS_OF_JOBS, &[&to, &ids])
+            .await?;
+        let mut by_job: HashMap<JobId, Vec<Op>> = HashMap::new();
+        for op in self.opened(tenant, &[], &rows).await?.1 {
+            by_job.entry(op.job.clone()).or_default().push(op);
+        }
+        let ops = jobs.iter().map(|(id, _)| by_job.remove(id));
+        Ok(ops.map(Option::unwrap_or_default).collect())
+    }
+
     pub(super) async fn list_jobs(&self, scan: JobScan) -> Result<JobPage, Error> {
         let limit = scan.limit.clamp(1, JobScan::LIMIT_MAX);
-        let is_by_kind = scan.state.is_some() || scan.kind.is_some();
+        let is_by_kind = scan.state.is_some() || scan.kind.is_some() || !scan.not_in.is_empty();
         let sql = match &scan.work_id {
+            _ if scan.waits_in.is_some() => LIST_WAITING,
             _ if scan.held => LIST_HELD,
             Some(_) => LIST_WORK,
             None if is_by_kind => LIST_STATE,
@@ -92,10 +117,11 @@ impl PgLedger {
         let state = scan.state.map(State::as_str);
         // One more than asked tells whether there is a next page.
         let ask = i64::try_from(limit + 1).unwrap_or(i64::MAX);
-        let states = scan.state.map_or(State::ALL.to_vec(), |state| vec![state]);
-        let states: Vec<&str> = states.into_iter().map(State::as_str).collect();
+        let states: Vec<&str> = scan.states().into_iter().map(State::as_str).collect();
         let params: Vec<Param<'_>> = if sql == LIST_STATE {
             vec![&to, &before, &kind, &states, &ask]
+        } else if sql == LIST_WAITING {
+            vec![&to, &before, &scan.waits_in, &kind, &ask]
         } else {
             vec![
                 &to,

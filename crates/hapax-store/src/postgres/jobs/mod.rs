@@ -142,6 +142,10 @@ impl Queue for PgLedger {
         Box::pin(self.find_job(tenant, id))
     }
 
+    fn ops_of(&self, tenant: Tenant, jobs: Vec<(JobId, i64)>) -> Answer<'_, Vec<Vec<Op>>> {
+        Box::pin(self.find_ops_of(tenant, jobs))
+    }
+
     fn op(&self, tenant: Tenant, key: OpKey) -> Answer<'_, Option<Op>> {
         Box::pin(self.find_op(tenant, key))
     }

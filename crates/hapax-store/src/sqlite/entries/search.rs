@@ -52,7 +52,7 @@ pub(super) fn search(
                     numbers(connection, &sql.words_best, params)?
                 }
                 Sort::Newest => {
-                    let params = params![tenant_bytes, words, since, limit, source, before, number];
+                    let params = params![tenant_bytes, words, since, limit, source, number];
                     numbers(connection, &sql.words_newest, params)?
                 }
             }

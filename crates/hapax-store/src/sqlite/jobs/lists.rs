@@ -17,6 +17,7 @@ pub(super) const KIND: &str = include_str!("../../../sql/sqlite/job_kind.sql");
 pub(super) const PAGE: &str = include_str!("../../../sql/sqlite/job_page.sql");
 pub(super) const PAGE_WORK: &str = include_str!("../../../sql/sqlite/job_page_work.sql");
 pub(super) const PAGE_HELD: &str = include_str!("../../../sql/sqlite/job_page_held.sql");
+pub(super) const PAGE_WAITING: &str = include_str!("../../../sql/sqlite/job_page_waiting.sql");
 pub(super) const TALLY: &str = include_str!("../../../sql/sqlite/job_tally.sql");
 pub(super) const HELD: &str = include_str!("../../../sql/sqlite/job_held.sql");
 pub(super) const IS_READY: &str = include_str!("../../../sql/sqlite/job_is_ready.sql");
@@ -69,6 +70,10 @@ fn numbers(
     let kind = scan.kind.as_ref().map(JobKind::as_str);
     let state = scan.state.map(State::as_str);
     let work = scan.work_id.as_deref();
+    if let Some(waits_in) = &scan.waits_in {
+        let params = params![tenant, waits_in, before, kind, ask];
+        return Ok(column(connection, PAGE_WAITING, params)?);
+    }
     if scan.held {
         let params = params![tenant, before, now.as_ms(), kind, state, work, ask];
         return Ok(column(connection, PAGE_HELD, params)?);
@@ -81,13 +86,10 @@ fn numbers(
         Some(kind) => vec![kind.to_owned()],
         None => kinds(connection, tenant)?,
     };
-    let states = match &scan.state {
-        Some(state) => std::slice::from_ref(state),
-        None => State::ALL.as_slice(),
-    };
+    let states = scan.states();
     let mut numbers = Vec::new();
     for kind in &kinds {
-        for state in states {
+        for state in &states {
             let params = params![tenant, kind, state.as_str(), before, ask];
             numbers.extend(column(connection, PAGE, params)?);
         }

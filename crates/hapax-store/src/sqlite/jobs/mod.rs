@@ -118,6 +118,16 @@ impl Queue for SqliteLedger {
         }))
     }
 
+    fn ops_of(&self, tenant: Tenant, jobs: Vec<(JobId, i64)>) -> Answer<'_, Vec<Vec<Op>>> {
+        let vault = self.vault.clone();
+        Box::pin(self.read(move |connection| {
+            let seen = connection.unchecked_transaction()?;
+            let keys = Keys::reading(&seen, vault.clone(), tenant)?;
+            let jobs = jobs.iter().take(JobScan::LIMIT_MAX);
+            jobs.map(|(_, seq)| rows::ops(&seen, &keys, *seq)).collect()
+        }))
+    }
+
     fn op(&self, tenant: Tenant, key: OpKey) -> Answer<'_, Option<Op>> {
         let vault = self.vault.clone();
         Box::pin(self.read(move |connection| {

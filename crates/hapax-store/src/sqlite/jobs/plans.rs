@@ -38,6 +38,7 @@ fn every_read_of_jobs_goes_through_an_index_and_sorts_nothing() {
         (lists::PAGE, "COVERING INDEX idx_job_state"),
         (lists::PAGE_WORK, "idx_job_work"),
         (lists::PAGE_HELD, "idx_job_held"),
+        (lists::PAGE_WAITING, "idx_op_waiting"),
         (lists::TALLY, "COVERING INDEX idx_job_state"),
         (lists::HELD, "idx_job_held"),
         (lists::STALE, "idx_job_held"),

@@ -474,3 +474,30 @@ async fn a_server_that_is_away_is_said_at_once() {
     .unwrap();
     assert_eq!(swap_soon(&ledger, "back").await, [Swap::Written]);
 }
+
+#[tokio::test]
+async fn a_server_whose_disk_was_full_at_the_last_write_is_not_ready() {
+    let (database, ledger) = opened().await;
+    let raw = database.raw().await;
+    raw.batch_execute(
+        "CREATE FUNCTION fills() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = 'disk_full'; END $$; \
+         CREATE TRIGGER fills BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION fills()",
+    )
+    .await
+    .unwrap();
+    ledger.check().await.expect("nobody has written yet");
+    let step = inserting(&ledger, &claim(1, "k", 1));
+    let refused = ledger.swap(vec![step]).await.expect_err("it is full");
+    assert_eq!(refused.kind(), Kind::Unavailable, "{refused}");
+
+    let unready = ledger.check().await.expect_err("claims are refused");
+    assert_eq!(unready.kind(), Kind::Unavailable);
+    assert!(unready.to_string().contains("full"), "{unready}");
+
+    raw.batch_execute("DROP TRIGGER fills ON idempotency_keys")
+        .await
+        .unwrap();
+    assert_eq!(swap_soon(&ledger, "k").await, [Swap::Written]);
+    ledger.check().await.expect("a write succeeded");
+}

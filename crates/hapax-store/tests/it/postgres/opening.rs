@@ -35,7 +35,7 @@ async fn eight_nodes_migrate_at_once() {
         .query_one("SELECT count(*) FROM schema_migration", &[])
         .await
         .unwrap();
-    assert_eq!(ran.get::<_, i64>(0), 9);
+    assert_eq!(ran.get::<_, i64>(0), 10);
     assert!(
         PgLedger::migrate(&database.url).await.unwrap().is_empty(),
         "nothing is left to run"
@@ -56,7 +56,8 @@ async fn migrate_says_what_ran() {
             "0006_snapshot",
             "0007_entry",
             "0008_t1",
-            "0009_lists"
+            "0009_lists",
+            "0010_questions"
         ]
     );
 }

@@ -40,6 +40,8 @@ async fn a_full_disk_is_unavailable_and_is_got_over() {
     };
     assert_eq!(refused.kind(), Kind::Unavailable);
     assert!(refused.to_string().contains("full"), "{refused}");
+    let unready = ledger.check().await.expect_err("claims are refused");
+    assert_eq!(unready.kind(), Kind::Unavailable, "{unready}");
     let other = beside(&ledger);
     assert_eq!(
         count(&other, "SELECT count(1) FROM idempotency_keys"),
@@ -55,6 +57,9 @@ async fn a_full_disk_is_unavailable_and_is_got_over() {
         .sweep(Sweep::default())
         .await
         .expect("a sweep makes space");
+    ledger.check().await.expect("it finds the space");
+    let kept = "SELECT count(1) FROM _meta WHERE key = 'write_probe'";
+    assert_eq!(count(&other, kept), 0, "and leaves nothing in it");
 
     let swaps = ledger
         .swap(vec![insert(&ledger, &large(written))])

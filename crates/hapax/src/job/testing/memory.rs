@@ -194,7 +194,15 @@ impl Queue for MemoryQueue {
         let now = self.time();
         let rows = self.rows();
         let is_listed = |job: &&Job| {
-            scan.state.is_none_or(|state| job.state == state)
+            let waits = |kind: &String| {
+                let mut ops = rows.ops.values().map(|(_, op)| op);
+                ops.any(|op| {
+                    let is_its = op.tenant == job.tenant && op.job == job.id;
+                    is_its && op.kind == *kind && op.state == OpState::Waiting
+                })
+            };
+            scan.states().contains(&job.state)
+                && scan.waits_in.as_ref().is_none_or(waits)
                 && scan.kind.as_ref().is_none_or(|kind| job.kind == *kind)
                 && scan.work_id.as_ref().is_none_or(|id| job.work_id == *id)
                 && (!scan.held || job.is_held(now))

@@ -121,6 +121,14 @@ async fn no_statement_of_entries_walks_what_it_was_not_asked_for() {
             150,
         ),
         (
+            sql!("entry_words_walk"),
+            "",
+            format!(
+                "{tenant}, '-infinity', 20, 'infinity', 9223372036854775807, NULL, 100, 'common'"
+            ),
+            250,
+        ),
+        (
             sql!("entry_words_best"),
             SEARCHING,
             format!("{tenant}, '-infinity', 20, 'common g77', NULL"),

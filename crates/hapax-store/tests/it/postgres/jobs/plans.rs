@@ -108,6 +108,18 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
         (app, sql!("op_of_job"), format!("{tenant}, 'done7'"), 20),
         (
             app,
+            sql!("op_of_jobs"),
+            format!("{tenant}, '{{done7,done8}}'"),
+            40,
+        ),
+        (
+            app,
+            sql!("job_list_waiting"),
+            format!("{tenant}, 9000000000, 'CLARIFY', 'asked', 51"),
+            200,
+        ),
+        (
+            app,
             sql!("job_list"),
             format!("{tenant}, 9000000000, NULL, {list}"),
             200,

@@ -12,12 +12,22 @@ fn base() -> String {
     )
 }
 
-fn psql(statement: &str) {
+pub(crate) fn psql(statement: &str) {
     let status = Command::new("psql")
         .args([&base(), "-qAtc", statement])
         .stdout(Stdio::null())
         .status();
     assert!(status.expect("psql is installed").success(), "{statement}");
+}
+
+/// The one value that a statement answers.
+pub(crate) fn query(statement: &str) -> String {
+    let output = Command::new("psql")
+        .args([&base(), "-qAtc", statement])
+        .output()
+        .expect("psql is installed");
+    assert!(output.status.success(), "{statement}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// A new, empty database; its URL.
@@ -57,7 +67,7 @@ fn it_migrates_serves_and_replays_on_postgres() {
 }
 
 /// The same database through the pooler that dev/with-pgbouncer started.
-fn pooled(url: &str) -> String {
+pub(crate) fn pooled(url: &str) -> String {
     let pooler = std::env::var("HAPAX_TEST_PGBOUNCER").expect(
         "HAPAX_TEST_PGBOUNCER is not set; run the tests beside a pooler: \
          dev/with-postgres dev/with-pgbouncer cargo nextest run -p hapax-server",

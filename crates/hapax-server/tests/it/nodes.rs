@@ -58,6 +58,22 @@ impl Place {
             .env("HAPAX_DOWNLOAD_PRIVATE_ADDRESSES", "true");
     }
 
+    /// Waits until the pooler reaches the server again: a node that cannot reach its store does not start.
+    fn until_reached(&self) {
+        let (url, _) = self.through.split_once('?').unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        let reached = || {
+            let mut psql = Command::new("psql");
+            psql.args([url, "-qAtc", "SELECT 1"]);
+            psql.stdout(Stdio::null()).stderr(Stdio::null());
+            psql.status().unwrap().success()
+        };
+        while !reached() {
+            assert!(Instant::now() < until, "the pooler does not come back");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Ends every session of the nodes and of the pooler's.
     fn end_sessions(&self) {
         psql(&format!(
@@ -300,6 +316,7 @@ fn survive(trouble: &Trouble) {
             && begun.elapsed() > every * u32::try_from(restarts + 1).unwrap()
         {
             restart_postgres();
+            nodes.place.until_reached();
             restarts += 1;
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) listen: String,
     pub(crate) data: PathBuf,
     pub(crate) database: String,
+    /// Where `database` leads to a pooler: the server itself.
+    pub(crate) database_direct: String,
     pub(crate) durability: Durability,
     pub(crate) shutdown_ms: u64,
     pub(crate) sweep_interval_ms: u64,
@@ -103,6 +105,7 @@ impl Default for Config {
             listen: "127.0.0.1:8088".to_owned(),
             data: PathBuf::from("hapax-data"),
             database: String::new(),
+            database_direct: String::new(),
             durability: Durability::Full,
             shutdown_ms: 10_000,
             sweep_interval_ms: 3_600_000,

@@ -49,8 +49,10 @@ impl Store {
                 ))
             }
             Database::Postgres(url) => {
+                let direct = Some(config.database_direct.clone());
                 let options = PgOptions {
                     vault,
+                    direct: direct.filter(|url| !url.is_empty()),
                     ..PgOptions::default()
                 };
                 let opened = PgLedger::open(url, options).await;
@@ -128,6 +130,11 @@ pub(crate) async fn migrate(config: &Config) -> Result<Vec<&'static str>> {
             let path = path.clone();
             let ran = tokio::task::spawn_blocking(move || SqliteLedger::migrate(&path)).await?;
             ran.with_context(|| format!("migrating {database}"))
+        }
+        Database::Postgres(_) if !config.database_direct.is_empty() => {
+            PgLedger::migrate(&config.database_direct)
+                .await
+                .with_context(|| format!("migrating {database}"))
         }
         Database::Postgres(url) => PgLedger::migrate(url)
             .await

@@ -42,9 +42,9 @@ impl History {
     }
 }
 
-/// Where the server is now, and how clients reach it.
-struct Target {
-    address: Mutex<SocketAddr>,
+/// Where the servers are now, and how clients reach them.
+pub(crate) struct Target {
+    addresses: Mutex<Vec<SocketAddr>>,
     token: String,
     stop: AtomicBool,
     next: AtomicUsize,
@@ -52,9 +52,38 @@ struct Target {
 }
 
 impl Target {
+    pub(crate) fn new(addresses: Vec<SocketAddr>, token: String) -> Self {
+        Self {
+            addresses: Mutex::new(addresses),
+            token,
+            stop: AtomicBool::new(false),
+            next: AtomicUsize::new(0),
+            history: History::default(),
+        }
+    }
+
+    /// The server with this number was started again.
+    pub(crate) fn moved(&self, number: usize, address: SocketAddr) {
+        self.addresses.lock().unwrap()[number] = address;
+    }
+
+    /// Any of the servers.
+    pub(crate) fn any(&self) -> SocketAddr {
+        let addresses = self.addresses.lock().unwrap();
+        addresses[usize::from(uuid::Uuid::new_v4().as_bytes()[0]) % addresses.len()]
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     /// One request, or `None` if it is unknown what became of it.
-    fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Option<Answer> {
-        let address = *self.address.lock().unwrap();
+    pub(crate) fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Option<Answer> {
+        let address = self.any();
         let body = body.to_string();
         let key = key.map_or(String::new(), |key| format!("idempotency-key: {key}\r\n"));
         let head = format!(
@@ -78,7 +107,7 @@ impl Target {
     /// Claims and completes `key` over the remote API until it has an outcome, or the run ends.
     fn claim_until_settled(&self, key: &str, client: usize) {
         let claim = json!({"key": key, "method": "POST", "path": "/kill", "body": {"of": key}, "lease_seconds": 1});
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.is_over() {
             let Some(answer) = self.post("/v1/keys/claim", None, &claim) else {
                 continue;
             };
@@ -126,8 +155,8 @@ impl Target {
         }
     }
 
-    fn work(&self, client: usize) {
-        while !self.stop.load(Ordering::Relaxed) {
+    pub(crate) fn work(&self, client: usize) {
+        while !self.is_over() {
             let number = self.next.fetch_add(1, Ordering::Relaxed) / RIVALS;
             if number.is_multiple_of(2) {
                 self.claim_until_settled(&format!("claim-{number}"), client);
@@ -160,13 +189,7 @@ fn survive(kills: usize, more: &[String]) {
         command.args(more).env("HAPAX_LOG", "warn");
     };
     let mut server = Server::start_with(with);
-    let target = Arc::new(Target {
-        address: Mutex::new(server.address),
-        token: server.token(),
-        stop: AtomicBool::new(false),
-        next: AtomicUsize::new(0),
-        history: History::default(),
-    });
+    let target = Arc::new(Target::new(vec![server.address], server.token()));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let target = target.clone();
@@ -180,10 +203,10 @@ fn survive(kills: usize, more: &[String]) {
         let (code, _, folder) = server.wait();
         assert_eq!(code, None, "it died of the signal");
         server = Server::start_in(folder, with);
-        *target.address.lock().unwrap() = server.address;
+        target.moved(0, server.address);
     }
     std::thread::sleep(Duration::from_millis(300));
-    target.stop.store(true, Ordering::Relaxed);
+    target.stop();
     for client in clients {
         client.join().unwrap();
     }
@@ -191,7 +214,7 @@ fn survive(kills: usize, more: &[String]) {
 }
 
 /// Every acknowledged outcome is there, the same for everyone.
-fn check(target: &Target, kills: usize) {
+pub(crate) fn check(target: &Target, kills: usize) {
     let seen = std::mem::take(&mut *target.history.seen.lock().unwrap());
     let mut acknowledged = 0;
     for (key, answers) in &seen {

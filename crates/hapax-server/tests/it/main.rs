@@ -27,6 +27,7 @@ mod kill;
 mod lists;
 mod live;
 mod million;
+mod nodes;
 mod openapi;
 mod otlp;
 mod postgres;

@@ -12,12 +12,22 @@ fn base() -> String {
     )
 }
 
-fn psql(statement: &str) {
+pub(crate) fn psql(statement: &str) {
     let status = Command::new("psql")
         .args([&base(), "-qAtc", statement])
         .stdout(Stdio::null())
         .status();
     assert!(status.expect("psql is installed").success(), "{statement}");
+}
+
+/// The one value that a statement answers.
+pub(crate) fn query(statement: &str) -> String {
+    let output = Command::new("psql")
+        .args([&base(), "-qAtc", statement])
+        .output()
+        .expect("psql is installed");
+    assert!(output.status.success(), "{statement}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// A new, empty database; its URL.
@@ -54,6 +64,76 @@ fn it_migrates_serves_and_replays_on_postgres() {
     assert_eq!(server.send("GET", "/v1/keys", &[], b"").status, 401);
     let (code, _, _) = server.stop();
     assert_eq!(code, Some(0));
+}
+
+/// The same database through the pooler that dev/with-pgbouncer started.
+pub(crate) fn pooled(url: &str) -> String {
+    let pooler = std::env::var("HAPAX_TEST_PGBOUNCER").expect(
+        "HAPAX_TEST_PGBOUNCER is not set; run the tests beside a pooler: \
+         dev/with-postgres dev/with-pgbouncer cargo nextest run -p hapax-server",
+    );
+    let (_, name) = url.rsplit_once('/').unwrap();
+    format!("{}/{name}", pooler.rsplit_once('/').unwrap().0)
+}
+
+#[test]
+fn nodes_share_one_postgres_through_a_pooler_in_transaction_mode() {
+    let url = database();
+    let through = format!("{}?pool_mode=transaction", pooled(&url));
+    let node = || {
+        Server::start_with(|command| {
+            command
+                .args(["--database", &through])
+                .env("HAPAX_DATABASE_DIRECT", &url)
+                .env("HAPAX_TOKEN", "a-token-of-both");
+        })
+    };
+    let nodes = [node(), node()];
+    let plan = br#"{"work_id":"w","artifact_id":"a","canonical_url":"https://example.org/a"}"#;
+    let mut bodies = Vec::new();
+    for (at, node) in nodes.iter().cycle().take(6).enumerate() {
+        let headers = [
+            ("authorization", "Bearer a-token-of-both"),
+            ("idempotency-key", "k"),
+        ];
+        let echo = node.send("POST", "/v1/echo", &headers, b"{}");
+        assert_eq!(echo.status, 200);
+        assert_eq!(
+            echo.header("idempotency-replayed").is_some(),
+            at > 0,
+            "only the first ran"
+        );
+        let planned = node.send("POST", "/v1/jobs", &headers[..1], plan);
+        assert_eq!(planned.status, if at == 0 { 201 } else { 200 });
+        assert_eq!(node.send("GET", "/ready", &[], b"").status, 200);
+        bodies.push(echo.body);
+    }
+    assert!(bodies.iter().all(|body| *body == bodies[0]));
+    let [one, other] = nodes;
+    assert_eq!(
+        (one.stop().0, other.stop().0),
+        (Some(0), Some(0)),
+        "both stop in order"
+    );
+}
+
+#[test]
+fn a_pooler_that_the_url_does_not_name_is_guessed_at() {
+    let url = database();
+    succeed(&["migrate", "--database", &url]);
+    let folder = tempfile::tempdir().unwrap();
+    let through = pooled(&url);
+    // Some session of the pooler already has a statement of this name, sooner or later.
+    let mut said = String::new();
+    for _ in 0..20 {
+        let arguments = ["keys", "list", "--database", &through, "--data"];
+        let output = run(&[&arguments[..], &[path(folder.path())]].concat());
+        if !output.status.success() {
+            said = String::from_utf8(output.stderr).unwrap();
+            break;
+        }
+    }
+    assert!(said.contains("pool_mode=transaction"), "{said}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod jwt;
 mod keyed;
 mod passing;
 mod refused;
-mod upstream;
+pub(crate) mod upstream;
 
 use std::net::SocketAddr;
 use std::process::Command;

@@ -70,6 +70,11 @@ fn sqlstate(state: &SqlState) -> String {
 /// What the server or the connection said. A row's content comes in DETAIL, which is left out.
 pub(super) fn text(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
+        (Some(db), _) if is_anothers_session(db.code()) => format!(
+            "{} (SQLSTATE {}); if a pooler in transaction mode is between, add pool_mode=transaction to the URL",
+            db.message(),
+            db.code().code()
+        ),
         (Some(db), _) => match db.constraint() {
             Some(constraint) => {
                 let state = sqlstate(db.code());
@@ -80,6 +85,15 @@ pub(super) fn text(error: &tokio_postgres::Error) -> String {
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
     }
+}
+
+/// A statement's name is taken or unknown: somebody else uses the session too.
+fn is_anothers_session(code: &SqlState) -> bool {
+    [
+        SqlState::DUPLICATE_PSTATEMENT,
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+    ]
+    .contains(code)
 }
 
 /// The error of a wait that was longer than allowed.

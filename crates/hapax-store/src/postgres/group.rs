@@ -16,6 +16,7 @@ use super::link::Link;
 use super::listener;
 use super::notes::NoteColumns;
 use super::pipeline::{Request, pipeline};
+use super::session::Taken;
 use crate::row::Applied;
 use crate::row::Row as Stored;
 
@@ -145,15 +146,18 @@ async fn write(
     clock: &DbClock,
     parts: &[Part<'_>],
 ) -> Result<HashSet<(Uuid, Uuid)>, tokio_postgres::Error> {
-    let mut requests: Vec<Request<'_, Answer>> = vec![command(link, BEGIN)];
+    let mut requests: Vec<Request<'_, Answer>> = vec![Box::pin(async {
+        let begin = link.speech.begin(BEGIN, Taken::App);
+        link.client.batch_execute(&begin).await.map(|()| Vec::new())
+    })];
     let mut of = vec![None];
     for (at, part) in parts.iter().enumerate() {
         requests.push(set_tenant(link, part, (at == 0).then_some(clock)));
         of.push(None);
         for (write, columns) in &part.statements {
             requests.push(Box::pin(async move {
-                link.client
-                    .query(link.statement(*write), &columns.params())
+                link.statement(*write)
+                    .query(&link.client, &columns.params())
                     .await
             }));
             of.push(Some(part.tenant));
@@ -198,22 +202,22 @@ async fn finish(
         if !stale.is_empty() {
             requests.push(Box::pin(async move {
                 // Only this one answers rows of this width.
-                link.client
-                    .query(&link.stored, &[&part.tenant, &stale])
+                link.stored
+                    .query(&link.client, &[&part.tenant, &stale])
                     .await
             }));
         }
         if !notes.is_empty() {
             let columns = NoteColumns::of(part.tenant, &notes);
             requests.push(Box::pin(async move {
-                link.client.query(&link.note, &columns.params()).await
+                link.note.query(&link.client, &columns.params()).await
             }));
         }
     }
     if !ended.is_empty() {
         let payloads = listener::payloads(&ended);
         requests.push(Box::pin(async move {
-            link.client.query(&link.notify, &[&payloads]).await
+            link.notify.query(&link.client, &[&payloads]).await
         }));
     }
     requests.push(command(link, "COMMIT"));
@@ -247,7 +251,7 @@ fn set_tenant<'a>(
 ) -> Request<'a, Answer> {
     Box::pin(async move {
         let sent = Instant::now();
-        let rows = link.client.query(&link.set_tenant, &[&part.tenant]).await?;
+        let rows = link.set_tenant.query(&link.client, &[&part.tenant]).await?;
         if let (Some(clock), Some(row)) = (clock, rows.first()) {
             clock.observe(
                 sent,

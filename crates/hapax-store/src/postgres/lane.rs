@@ -13,7 +13,7 @@ use super::columns::Step;
 use super::fault;
 use super::group::{self, Failure};
 use super::link::Link;
-use super::session::{self, Session};
+use super::session::{self, Session, Taken};
 use super::target::Target;
 use crate::row::Applied;
 
@@ -239,7 +239,7 @@ impl Lane {
         let Some(link) = &self.link else {
             return Err(closed());
         };
-        session::examine(&link.client)
+        session::look(&link.client, &link.speech, Taken::App)
             .await
             .map_err(|error| fault::unwritten("describing a session", &error))
     }
@@ -253,11 +253,14 @@ pub(super) async fn read_clock<T>(
 ) -> Result<T, Error> {
     let operation = "reading the database's clock";
     let sent = Instant::now();
-    let row = match tokio::time::timeout(limit, link.client.query_one(&link.clock, &[])).await {
-        Ok(row) => row.map_err(|error| fault::unwritten(operation, &error))?,
+    let rows = match tokio::time::timeout(limit, link.clock.query(&link.client, &[])).await {
+        Ok(rows) => rows.map_err(|error| fault::unwritten(operation, &error))?,
         Err(_) => return Err(fault::timed_out(operation, Kind::Unavailable, limit)),
     };
     let received = Instant::now();
+    let row = rows
+        .first()
+        .ok_or_else(|| Error::new(Kind::Unavailable, operation))?;
     let read: SystemTime = row
         .try_get(0)
         .map_err(|error| fault::unwritten(operation, &error))?;

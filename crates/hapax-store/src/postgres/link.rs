@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hapax_core::{Error, ledger::Write};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::Severity;
-use tokio_postgres::{AsyncMessage, Client, Statement};
+use tokio_postgres::{AsyncMessage, Client};
 
 use super::fault;
 use super::notes::NOTE;
 use super::session::{self, Session, Taken};
+use super::speech::{Ask, Speech};
 use super::target::{Target, Wire};
 
 const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
@@ -33,17 +34,18 @@ pub(super) const fn sql(write: Write) -> &'static str {
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) session: Session,
+    pub(super) speech: Speech,
     warned: Arc<AtomicBool>,
     driver: JoinHandle<()>,
-    pub(super) set_tenant: Statement,
-    pub(super) stored: Statement,
-    pub(super) clock: Statement,
-    pub(super) note: Statement,
-    pub(super) notify: Statement,
-    renew: Statement,
-    settle: Statement,
-    replace: Statement,
-    insert: Statement,
+    pub(super) set_tenant: Ask,
+    pub(super) stored: Ask,
+    pub(super) clock: Ask,
+    pub(super) note: Ask,
+    pub(super) notify: Ask,
+    renew: Ask,
+    settle: Ask,
+    replace: Ask,
+    insert: Ask,
 }
 
 impl Link {
@@ -54,8 +56,14 @@ impl Link {
         // Owned by the link: the guard ends it if anything below fails.
         let driver = Driver(Some(tokio::spawn(drive(wire, warned.clone()))));
         let setup = async {
-            let session = session::take(&client, Taken::App).await?;
-            let statement = async |sql| client.prepare(sql).await.map_err(session::Refusal::Server);
+            let speech = &target.speech;
+            let session = session::take(&client, speech, Taken::App).await?;
+            let statement = async |sql| {
+                speech
+                    .ask(&client, sql, Taken::App)
+                    .await
+                    .map_err(session::Refusal::Server)
+            };
             Ok::<_, session::Refusal>((
                 session,
                 statement(SET_TENANT).await?,
@@ -83,6 +91,7 @@ impl Link {
         Ok(Self {
             client,
             session,
+            speech: target.speech.clone(),
             warned,
             driver,
             set_tenant,
@@ -97,7 +106,7 @@ impl Link {
         })
     }
 
-    pub(super) fn statement(&self, write: Write) -> &Statement {
+    pub(super) fn statement(&self, write: Write) -> &Ask {
         match write {
             Write::Insert => &self.insert,
             Write::Renew => &self.renew,

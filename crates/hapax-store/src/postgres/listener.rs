@@ -122,7 +122,7 @@ async fn listen(target: Target, wakes: Arc<RwLock<Vec<Wake>>>, bell: Bell) {
 async fn hear(target: &Target, wakes: &RwLock<Vec<Wake>>, bell: &Bell) -> Result<(), Error> {
     let (client, mut wire) = target.connect().await?;
     let setup = async {
-        session::take(&client, Taken::App).await?;
+        session::take(&client, &target.speech, Taken::App).await?;
         for listen in [LISTEN, LISTEN_JOBS] {
             client
                 .batch_execute(listen)

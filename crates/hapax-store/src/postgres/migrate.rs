@@ -69,6 +69,28 @@ pub(super) async fn run(client: &mut Client) -> Result<Vec<&'static str>, Error>
     Ok(left.iter().map(|migration| migration.name).collect())
 }
 
+/// Refuses if anything is pending. All in one transaction, after which nothing is left on the session.
+pub(super) async fn refuse_pending(client: &Client) -> Result<(), Error> {
+    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+    client
+        .batch_execute(begin)
+        .await
+        .map_err(|error| failed(&error))?;
+    let left = left(client).await;
+    client
+        .batch_execute("ROLLBACK")
+        .await
+        .map_err(|error| failed(&error))?;
+    match left?.first() {
+        None => Ok(()),
+        Some(migration) => Err(Error::new(Kind::Unsafe, OPERATION).because(format!(
+            "{} is pending, and a pooler in transaction mode cannot hold the lock; run `hapax migrate` with a URL \
+             that leads to the server itself, or name that URL as database_direct",
+            migration.name
+        ))),
+    }
+}
+
 async fn left(client: &Client) -> Result<Vec<&'static Migration>, Error> {
     let read = async {
         if !client

@@ -24,6 +24,7 @@ mod reader;
 mod roles;
 mod session;
 mod snapshots;
+mod speech;
 mod target;
 mod tenant_keys;
 mod tokens;
@@ -80,6 +81,10 @@ pub struct PgOptions {
     /// another node finds out at its next poll. The server commits transactions that notify one after the other, so
     /// switch it off where many nodes write and few wait.
     pub notify: bool,
+    /// A URL that leads to the server itself, where the ledger's own leads to a pooler in transaction mode: for
+    /// migrations and for LISTEN, which need a session. Without it a pooled ledger does not migrate, and waiters on
+    /// other nodes poll.
+    pub direct: Option<String>,
 }
 
 impl Default for PgOptions {
@@ -94,13 +99,15 @@ impl Default for PgOptions {
             commit_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(10),
             notify: true,
+            direct: None,
         }
     }
 }
 
 /// The ledger in PostgreSQL. Nodes share it; what it acknowledged is on the server's disk.
 ///
-/// It needs sessions of its own, which a pooler in transaction mode does not give.
+/// A URL that ends in `?pool_mode=transaction` leads to a pooler in that mode: nothing is left on a session between
+/// transactions, at the price of plans that are made anew each time.
 /// `purges` is `None`: nothing tells one node what another took back, so nothing is cached.
 ///
 /// ```no_run
@@ -149,7 +156,14 @@ impl PgLedger {
     /// [`Kind::Unavailable`] when the server cannot be reached or takes no writes.
     pub async fn open(url: &str, options: PgOptions) -> Result<Self, Error> {
         let target = Target::parse(url, options.connect_timeout)?;
-        prepare(&target).await?;
+        let direct = match &options.direct {
+            Some(url) => Some(Target::parse(url, options.connect_timeout)?),
+            None => target.speech.is_own().then(|| target.clone()),
+        };
+        match &direct {
+            Some(direct) => drop(prepare(direct).await?),
+            None => look(&target).await?,
+        }
         let mut links = Vec::new();
         for _ in 0..options.writers.max(1) {
             links.push(Link::open(&target).await?);
@@ -183,7 +197,9 @@ impl PgLedger {
             vault: options.vault,
             full: Full::default(),
             durability,
-            listener: options.notify.then(|| Listener::new(target, bell)),
+            listener: direct
+                .filter(|_| options.notify)
+                .map(|direct| Listener::new(direct, bell)),
             jobs,
         })
     }
@@ -193,7 +209,12 @@ impl PgLedger {
     /// # Errors
     /// [`Kind::Unsafe`] when this login may not, saying what to do.
     pub async fn migrate(url: &str) -> Result<Vec<&'static str>, Error> {
-        prepare(&Target::parse(url, PgOptions::default().connect_timeout)?).await
+        let target = Target::parse(url, PgOptions::default().connect_timeout)?;
+        if !target.speech.is_own() {
+            let why = "a pooler in transaction mode cannot hold the lock; use a URL that leads to the server itself";
+            return Err(Error::new(Kind::Unsafe, "migrating the database").because(why));
+        }
+        prepare(&target).await
     }
 
     /// What the ledger's own sessions are: those that write, then one that reads and one that sweeps.
@@ -319,14 +340,31 @@ impl Ledger for PgLedger {
 /// Migrates on a session of its own, and closes it: the lock goes with it.
 async fn prepare(target: &Target) -> Result<Vec<&'static str>, Error> {
     let (mut client, wire) = target.connect().await?;
-    let mut driver = tokio::spawn(wire);
+    let driver = tokio::spawn(wire);
     let ran = migrate::run(&mut client).await;
     drop(client);
+    hang_up(target, driver).await;
+    ran
+}
+
+/// Refuses a database that is not migrated, over a session that cannot hold a lock.
+async fn look(target: &Target) -> Result<(), Error> {
+    let (client, wire) = target.connect().await?;
+    let driver = tokio::spawn(wire);
+    let ready = migrate::refuse_pending(&client).await;
+    drop(client);
+    hang_up(target, driver).await;
+    ready
+}
+
+async fn hang_up(
+    target: &Target,
+    mut driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
+) {
     if tokio::time::timeout(target.connect_timeout, &mut driver)
         .await
         .is_err()
     {
         driver.abort();
     }
-    ran
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::columns::{self, Param, get};
 use super::pipeline::{Request, pipeline};
 use super::reader::{Answer, Reader, SET_TENANT, WRITE, checkout, command};
+use super::session::Taken;
 
 pub(super) const NOTE: &str = include_str!("../../sql/postgres/note.sql");
 const NOTES: &str = include_str!("../../sql/postgres/notes.sql");
@@ -85,17 +86,17 @@ impl Reader {
         let client = checkout(&self.app, operation).await?;
         let run = async {
             let (set, add) = (
-                client.prepare_cached(SET_TENANT).await?,
-                client.prepare_cached(NOTE).await?,
+                self.ask(&client, SET_TENANT, Taken::App).await?,
+                self.ask(&client, NOTE, Taken::App).await?,
             );
             let (pg, set, add): (&tokio_postgres::Client, _, _) = (&client, &set, &add);
-            let mut requests: Vec<Request<'_, Answer>> = vec![command(pg, WRITE)];
+            let mut requests: Vec<Request<'_, Answer>> = vec![self.begin(pg, WRITE, Taken::App)];
             for columns in &tenants {
                 requests.push(Box::pin(
-                    async move { pg.query(set, &[&columns.tenant]).await },
+                    async move { set.query(pg, &[&columns.tenant]).await },
                 ));
                 requests.push(Box::pin(
-                    async move { pg.query(add, &columns.params()).await },
+                    async move { add.query(pg, &columns.params()).await },
                 ));
             }
             requests.push(command(pg, "COMMIT"));

@@ -14,6 +14,7 @@ use super::columns::{self, Param};
 use super::fault;
 use super::pipeline::{Request, pipeline};
 use super::session::{self, Refusal, Session, Taken};
+use super::speech::{Ask, Speech};
 use super::target::Target;
 use crate::memory::before;
 use crate::row::Row as Stored;
@@ -35,6 +36,7 @@ pub(super) struct Reader {
     pub(super) app: Pool,
     janitor: Pool,
     pub(super) limit: Duration,
+    pub(super) speech: Speech,
 }
 
 impl Reader {
@@ -43,7 +45,32 @@ impl Reader {
             app: pool(target, Taken::App, readers.max(1))?,
             janitor: pool(target, Taken::Janitor, 2)?,
             limit,
+            speech: target.speech.clone(),
         })
+    }
+
+    /// Makes a statement ready on a client of one of the pools.
+    pub(super) async fn ask(
+        &self,
+        client: &Client,
+        sql: &'static str,
+        taken: Taken,
+    ) -> Result<Ask, tokio_postgres::Error> {
+        if self.speech.is_own() {
+            return Ok(Ask::Prepared(client.prepare_cached(sql).await?));
+        }
+        self.speech.ask(client, sql, taken).await
+    }
+
+    /// Begins a transaction in this role.
+    pub(super) fn begin<'a>(
+        &self,
+        client: &'a tokio_postgres::Client,
+        begin: &'static str,
+        taken: Taken,
+    ) -> Request<'a, Answer> {
+        let begin = self.speech.begin(begin, taken);
+        Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) })
     }
 
     /// The row with this id, if it is this tenant's.
@@ -103,10 +130,10 @@ impl Reader {
     pub(super) async fn describe(&self) -> Result<Vec<Session>, Error> {
         let operation = "describing a session";
         let mut sessions = Vec::new();
-        for pool in [&self.app, &self.janitor] {
+        for (pool, taken) in [(&self.app, Taken::App), (&self.janitor, Taken::Janitor)] {
             let client = checkout(pool, operation).await?;
             sessions.push(
-                session::examine(&client)
+                session::look(&client, &self.speech, taken)
                     .await
                     .map_err(|error| fault::unwritten(operation, &error))?,
             );
@@ -149,8 +176,24 @@ impl Reader {
     ) -> Result<Vec<Row>, Error> {
         let client = checkout(&self.janitor, operation).await?;
         let run = async {
-            let statement = client.prepare_cached(sql).await?;
-            client.query(&statement, params).await
+            let statement = self.ask(&client, sql, Taken::Janitor).await?;
+            let pg: &tokio_postgres::Client = &client;
+            if self.speech.is_own() {
+                return statement.query(pg, params).await;
+            }
+            let requests: Vec<Request<'_, Answer>> = vec![
+                self.begin(pg, WRITE, Taken::Janitor),
+                Box::pin(async { statement.query(pg, params).await }),
+                command(pg, "COMMIT"),
+            ];
+            let mut rows = Vec::new();
+            for answer in pipeline(requests).await {
+                let answer = answer?;
+                if !answer.is_empty() {
+                    rows = answer;
+                }
+            }
+            Ok(rows)
         };
         let answer = tokio::time::timeout(self.limit, run).await;
         self.finished(operation, client, answer)
@@ -172,15 +215,15 @@ impl Reader {
     ) -> Result<Vec<Row>, Error> {
         let client = checkout(&self.app, operation).await?;
         let run = async {
-            let statement = client.prepare_cached(sql).await?;
+            let statement = self.ask(&client, sql, Taken::App).await?;
             let pg: &tokio_postgres::Client = &client;
-            let mut requests: Vec<Request<'_, Answer>> = vec![command(pg, begin)];
+            let mut requests: Vec<Request<'_, Answer>> = vec![self.begin(pg, begin, Taken::App)];
             if let Some((set, to)) = set {
-                let set = client.prepare_cached(set).await?;
-                requests.push(Box::pin(async move { pg.query(&set, &[to]).await }));
+                let set = self.ask(&client, set, Taken::App).await?;
+                requests.push(Box::pin(async move { set.query(pg, &[to]).await }));
             }
             let wanted = requests.len();
-            requests.push(Box::pin(async { pg.query(&statement, params).await }));
+            requests.push(Box::pin(async { statement.query(pg, params).await }));
             requests.push(command(pg, "COMMIT"));
             let mut rows = Vec::new();
             for (at, answer) in pipeline(requests).await.into_iter().enumerate() {
@@ -231,9 +274,11 @@ fn pool(target: &Target, taken: Taken, size: usize) -> Result<Pool, Error> {
     };
     let manager = Manager::from_config(target.config.clone(), target.tls.clone(), config);
     let limit = Some(target.connect_timeout);
+    let speech = target.speech.clone();
     let take = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+        let speech = speech.clone();
         Box::pin(async move {
-            match session::take(client, taken).await {
+            match session::take(client, &speech, taken).await {
                 Ok(_) => Ok(()),
                 Err(Refusal::Server(error)) => Err(HookError::Backend(error)),
                 Err(Refusal::Unsafe(error)) => Err(HookError::message(error.to_string())),

@@ -6,6 +6,7 @@ use tokio_postgres::error::SqlState;
 
 use super::fault;
 use super::pipeline::{Request, pipeline};
+use super::speech::Speech;
 
 const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
 const SYNC_COMMIT: &str = include_str!("../../sql/postgres/sync_commit.sql");
@@ -44,6 +45,14 @@ impl Taken {
         match self {
             Taken::App => "SET ROLE hapax_app",
             Taken::Janitor => "SET ROLE hapax_janitor",
+        }
+    }
+
+    /// For the length of a transaction.
+    pub(super) const fn local_command(self) -> &'static str {
+        match self {
+            Taken::App => "SET LOCAL ROLE hapax_app",
+            Taken::Janitor => "SET LOCAL ROLE hapax_janitor",
         }
     }
 }
@@ -130,8 +139,42 @@ impl From<Refusal> for Error {
     }
 }
 
-/// Takes the role, and checks that row level security holds for it. One flight.
-pub(super) async fn take(client: &Client, taken: Taken) -> Result<Session, Refusal> {
+/// Takes the role, and checks that row level security holds for it. On a session that is borrowed the role is taken
+/// with every transaction, and only the check is made here.
+pub(super) async fn take(
+    client: &Client,
+    speech: &Speech,
+    taken: Taken,
+) -> Result<Session, Refusal> {
+    let session = if speech.is_own() {
+        settle_in(client, taken).await?;
+        examine(client).await.map_err(Refusal::Server)?
+    } else {
+        look(client, speech, taken)
+            .await
+            .map_err(|error| refusal(error, taken))?
+    };
+    session.verify().map_err(Refusal::Unsafe)?;
+    Ok(session)
+}
+
+/// What the session is in a transaction that takes the role.
+pub(super) async fn look(
+    client: &Client,
+    speech: &Speech,
+    taken: Taken,
+) -> Result<Session, tokio_postgres::Error> {
+    if speech.is_own() {
+        return examine(client).await;
+    }
+    client.batch_execute(&speech.begin_look(taken)).await?;
+    let session = examine(client).await;
+    client.batch_execute("ROLLBACK").await?;
+    session
+}
+
+/// Takes the role and the settings for as long as the session lasts. One flight.
+async fn settle_in(client: &Client, taken: Taken) -> Result<(), Refusal> {
     let requests: Vec<Request<'_, Result<(), tokio_postgres::Error>>> = vec![
         Box::pin(client.batch_execute(PIN_SCHEMA)),
         Box::pin(client.batch_execute(SYNC_COMMIT)),
@@ -141,9 +184,7 @@ pub(super) async fn take(client: &Client, taken: Taken) -> Result<Session, Refus
     for answer in pipeline(requests).await {
         answer.map_err(|error| refusal(error, taken))?;
     }
-    let session = examine(client).await.map_err(Refusal::Server)?;
-    session.verify().map_err(Refusal::Unsafe)?;
-    Ok(session)
+    Ok(())
 }
 
 /// What this session is.

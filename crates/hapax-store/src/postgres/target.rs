@@ -15,6 +15,7 @@ use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault;
+use super::speech::Speech;
 
 /// The stream a connection runs over.
 pub(super) type Wire =
@@ -26,6 +27,7 @@ pub(super) struct Target {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     pub(super) connect_timeout: Duration,
+    pub(super) speech: Speech,
 }
 
 impl std::fmt::Debug for Target {
@@ -35,12 +37,21 @@ impl std::fmt::Debug for Target {
 }
 
 impl Target {
-    /// Reads `postgres://…`. Besides what libpq's short list knows it takes `sslrootcert`.
+    /// Reads `postgres://…`. Besides what libpq's short list knows it takes `sslrootcert`, and `pool_mode=transaction`
+    /// for a URL that leads to a pooler in that mode.
     ///
     /// `sslmode=prefer`, the default, encrypts if the server can and, as in libpq, does not look at its
     /// certificate. `require`, `verify-ca` and `verify-full` all verify certificate and name.
     pub(super) fn parse(url: &str, connect_timeout: Duration) -> Result<Self, Error> {
-        let (url, root) = ours(url);
+        let Ours { url, root, pooled } = ours(url);
+        let speech = match pooled.as_deref() {
+            None | Some("session") => Speech::Own,
+            Some("transaction") => Speech::Borrowed(Arc::default()),
+            Some(_) => {
+                let why = "pool_mode is session or transaction";
+                return Err(Error::new(Kind::Unsafe, "reading the database URL").because(why));
+            }
+        };
         // The parser's own message may quote a piece of the password: it is not passed on.
         let mut config: Config = url.parse().map_err(|_| {
             Error::new(Kind::Unsafe, "reading the database URL").because(
@@ -65,6 +76,7 @@ impl Target {
             config,
             tls,
             connect_timeout,
+            speech,
         })
     }
 
@@ -88,16 +100,27 @@ impl Target {
     }
 }
 
+/// A URL for the driver, and what it does not know.
+struct Ours {
+    url: String,
+    root: Option<String>,
+    pooled: Option<String>,
+}
+
 /// Takes the parameters out of the URL that the driver does not know.
-fn ours(url: &str) -> (String, Option<String>) {
+fn ours(url: &str) -> Ours {
     let query = url
         .rfind('@')
         .and_then(|at| url[at..].find('?').map(|mark| at + mark))
         .or_else(|| url.find('?'));
     let Some(mark) = query else {
-        return (url.to_owned(), None);
+        return Ours {
+            url: url.to_owned(),
+            root: None,
+            pooled: None,
+        };
     };
-    let mut root = None;
+    let (mut root, mut pooled) = (None, None);
     let kept: Vec<&str> = url[mark + 1..]
         .split('&')
         .filter_map(|pair| match pair.split_once('=') {
@@ -106,12 +129,20 @@ fn ours(url: &str) -> (String, Option<String>) {
                 root = Some(path.replace("%2F", "/").replace("%2f", "/"));
                 None
             }
+            Some(("pool_mode", mode)) => {
+                pooled = Some(mode.to_owned());
+                None
+            }
             _ => Some(pair),
         })
         .collect();
     let kept = kept.join("&");
     let mark_or_not = if kept.is_empty() { "" } else { "?" };
-    (format!("{}{mark_or_not}{kept}", &url[..mark]), root)
+    Ours {
+        url: format!("{}{mark_or_not}{kept}", &url[..mark]),
+        root,
+        pooled,
+    }
 }
 
 fn tls(mode: SslMode, root: Option<&str>) -> Result<ClientConfig, Error> {
@@ -196,14 +227,32 @@ mod tests {
 
     #[test]
     fn verifying_modes_of_libpq_are_understood() {
-        let (url, root) = ours(
+        let Ours { url, root, pooled } = ours(
             "postgres://u:p@h/db?sslmode=verify-full&sslrootcert=%2Fetc/ca.pem&application_name=x",
         );
+        assert_eq!(pooled, None);
         assert_eq!(
             url,
             "postgres://u:p@h/db?sslmode=require&application_name=x"
         );
         assert_eq!(root.as_deref(), Some("/etc/ca.pem"));
+    }
+
+    #[test]
+    fn a_url_of_a_pooler_says_so() {
+        let parse = |mode| {
+            Target::parse(
+                &format!("postgres://u@h/db?pool_mode={mode}&application_name=x"),
+                Duration::from_secs(1),
+            )
+        };
+        assert!(!parse("transaction").unwrap().speech.is_own());
+        assert!(parse("session").unwrap().speech.is_own());
+        let error = parse("statement").unwrap_err();
+        assert!(
+            error.to_string().contains("session or transaction"),
+            "{error}"
+        );
     }
 
     #[test]

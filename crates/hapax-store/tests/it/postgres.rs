@@ -12,196 +12,78 @@ mod jobs;
 mod kept_snapshots;
 mod opening;
 mod plans;
+mod pooled;
+mod subjects;
 mod vault;
 mod wakeups;
 mod within;
 
-use std::any::Any;
-use std::sync::Arc;
+use hapax_store::PgLedger;
 
-use hapax_store::conformance::{SnapshotSubject, Subject};
-use hapax_store::postgres::PgOptions;
-use hapax_store::vault::Vault;
-use hapax_store::{Clock, PgLedger, Tokens};
+mod suites {
+    use super::subjects::{self, direct};
+    use hapax_store::conformance::{
+        EntrySubject, ImportSubject, QueueSubject, SnapshotSubject, T1Subject,
+    };
 
-use database::Database;
+    async fn queue() -> QueueSubject {
+        subjects::queue(direct()).await
+    }
+    async fn snapshots() -> SnapshotSubject {
+        subjects::snapshots(direct()).await
+    }
+    async fn entries() -> EntrySubject {
+        subjects::entries(direct()).await
+    }
+    async fn imports() -> ImportSubject {
+        subjects::imports(direct()).await
+    }
+    async fn t1() -> T1Subject {
+        subjects::t1(direct()).await
+    }
 
-async fn open() -> Subject {
-    let database = Database::create().await;
-    let clock = Clock::system();
-    let ledger = database
-        .open(PgOptions {
-            clock: clock.clone(),
-            ..PgOptions::default()
-        })
-        .await;
-    Subject::new(Arc::new(ledger), clock).keeping(database)
-}
-
-async fn open_tokens() -> (Arc<dyn Tokens>, Box<dyn Any + Send>) {
-    let database = Database::create().await;
-    let ledger = database.open(PgOptions::default()).await;
-    (Arc::new(ledger), Box::new(database))
+    hapax_store::queue_conformance!(queue);
+    hapax_store::snapshot_conformance!(snapshots);
+    hapax_store::entry_conformance!(entries);
+    hapax_store::import_conformance!(imports);
+    hapax_store::t1_conformance!(t1);
 }
 
 mod one_writer {
-    use super::open;
+    use super::subjects::{self, direct};
+
+    async fn open() -> hapax_store::conformance::Subject {
+        subjects::keys(direct()).await
+    }
+
     hapax_store::ledger_conformance!(open);
 }
 
-mod jobs_of_one_node {
-    use super::{Arc, Clock, Database, PgOptions};
-    use hapax_store::conformance::QueueSubject;
-
-    async fn open() -> QueueSubject {
-        let database = Database::create().await;
-        let clock = Clock::system();
-        let ledger = database
-            .open(PgOptions {
-                clock: clock.clone(),
-                ..PgOptions::default()
-            })
-            .await;
-        QueueSubject::new(Arc::new(ledger), clock).keeping(database)
-    }
-
-    hapax_store::queue_conformance!(open);
-}
-
-async fn open_snapshots() -> SnapshotSubject {
-    snapshots_with(None).await
-}
-
-/// An empty store of snapshots, sealed if there is a vault.
-async fn snapshots_with(vault: Option<Arc<Vault>>) -> SnapshotSubject {
-    let database = Database::create().await;
-    let clock = Clock::system();
-    let options = PgOptions {
-        clock: clock.clone(),
-        vault,
-        ..PgOptions::default()
-    };
-    let (ledger, url) = (database.open(options).await, database.url.clone());
-    let age = move || {
-        let url = url.clone();
-        async move {
-            let raw = database::connect(&url).await;
-            raw.batch_execute(
-                "UPDATE snapshot SET payload_hash = NULL, hash_state = 'missing'; \
-                 DELETE FROM snapshot_alias",
-            )
-            .await
-            .unwrap();
-        }
-    };
-    SnapshotSubject::new(Arc::new(ledger), clock, age).keeping(database)
-}
-
-mod snapshots_of_one_node {
-    use super::open_snapshots;
-    hapax_store::snapshot_conformance!(open_snapshots);
-}
-
-mod entries_of_one_node {
-    use super::{Arc, Clock, Database, PgOptions, database};
-    use hapax_store::conformance::{EntrySubject, ImportSubject, T1Subject};
-
-    async fn open() -> EntrySubject {
-        let database = Database::create().await;
-        let clock = Clock::system();
-        let ledger = database
-            .open(PgOptions {
-                clock: clock.clone(),
-                ..PgOptions::default()
-            })
-            .await;
-        EntrySubject::new(Arc::new(ledger), clock).keeping(database)
-    }
-
-    hapax_store::entry_conformance!(open);
-
-    /// Makes every change of an import fail, after its entries were written.
-    const HURT: &str = "CREATE FUNCTION hurt() RETURNS trigger LANGUAGE plpgsql AS \
-         $$ BEGIN RAISE EXCEPTION 'it hurts'; END $$; \
-         CREATE TRIGGER hurt BEFORE UPDATE ON imports FOR EACH ROW EXECUTE FUNCTION hurt()";
-    const HEAL: &str = "DROP TRIGGER hurt ON imports; DROP FUNCTION hurt()";
-
-    async fn open_imports() -> ImportSubject {
-        let database = Database::create().await;
-        let clock = Clock::system();
-        let ledger = database
-            .open(PgOptions {
-                clock: clock.clone(),
-                ..PgOptions::default()
-            })
-            .await;
-        let url = database.url.clone();
-        let hurt = move |hurts: bool| {
-            let url = url.clone();
-            async move {
-                let raw = database::connect(&url).await;
-                let change = if hurts { HURT } else { HEAL };
-                raw.batch_execute(change).await.unwrap();
-            }
-        };
-        ImportSubject::new(Arc::new(ledger), clock, hurt).keeping(database)
-    }
-
-    hapax_store::import_conformance!(open_imports);
-
-    /// Makes every write of an item of the entry 404 fail.
-    const HURT_ITEMS: &str = "CREATE FUNCTION hurt() RETURNS trigger LANGUAGE plpgsql AS \
-         $$ BEGIN RAISE EXCEPTION 'it hurts'; END $$; \
-         CREATE TRIGGER hurt BEFORE INSERT OR UPDATE ON pkm.t1_batch_items FOR EACH ROW \
-         WHEN (new.entry_id = 404) EXECUTE FUNCTION hurt()";
-    const HEAL_ITEMS: &str = "DROP TRIGGER hurt ON pkm.t1_batch_items; DROP FUNCTION hurt()";
-
-    async fn open_t1() -> T1Subject {
-        let database = Database::create().await;
-        let clock = Clock::system();
-        let ledger = database
-            .open(PgOptions {
-                clock: clock.clone(),
-                ..PgOptions::default()
-            })
-            .await;
-        let url = database.url.clone();
-        let hurt = move |hurts: bool| {
-            let url = url.clone();
-            async move {
-                let raw = database::connect(&url).await;
-                let change = if hurts { HURT_ITEMS } else { HEAL_ITEMS };
-                raw.batch_execute(change).await.unwrap();
-            }
-        };
-        T1Subject::new(Arc::new(ledger), clock, hurt).keeping(database)
-    }
-
-    hapax_store::t1_conformance!(open_t1);
-}
-
 mod three_writers {
-    use super::{Arc, Clock, Database, PgOptions, Subject};
+    use super::subjects::{self, Way};
 
-    async fn open() -> Subject {
-        let database = Database::create().await;
-        let clock = Clock::system();
-        let ledger = database
-            .open(PgOptions {
-                clock: clock.clone(),
-                writers: 3,
-                ..PgOptions::default()
-            })
-            .await;
-        Subject::new(Arc::new(ledger), clock).keeping(database)
+    async fn open() -> hapax_store::conformance::Subject {
+        subjects::keys(Way {
+            writers: Some(3),
+            ..Way::default()
+        })
+        .await
     }
 
     hapax_store::ledger_conformance!(open);
 }
 
 mod tokens {
-    use super::open_tokens;
-    hapax_store::token_conformance!(open_tokens);
+    use super::subjects::{self, direct};
+
+    async fn open() -> (
+        std::sync::Arc<dyn hapax_store::Tokens>,
+        Box<dyn std::any::Any + Send>,
+    ) {
+        subjects::tokens(direct()).await
+    }
+
+    hapax_store::token_conformance!(open);
 }
 
 /// A claim like any other, by the attempt with this number.

@@ -10,14 +10,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) line: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Call {
+    pub(crate) line: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Call {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -35,13 +35,13 @@ struct Seen {
     changed: Condvar,
 }
 
-pub(super) struct Upstream {
-    pub(super) address: SocketAddr,
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
     seen: Arc<Seen>,
 }
 
 impl Upstream {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Seen::default());
@@ -55,20 +55,20 @@ impl Upstream {
         Self { address, seen }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.seen.calls.lock().unwrap().clone()
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.seen.calls.lock().unwrap().len()
     }
 
     /// Waits until this many calls have arrived.
-    pub(super) fn until_calls(&self, count: usize) {
+    pub(crate) fn until_calls(&self, count: usize) {
         let calls = self.seen.calls.lock().unwrap();
         let enough = |calls: &mut Vec<Call>| calls.len() < count;
         let (calls, waited) = self
@@ -80,7 +80,7 @@ impl Upstream {
     }
 
     /// Lets what waits at a gate go on.
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.seen.open.lock().unwrap() = true;
         self.seen.changed.notify_all();
     }
@@ -224,10 +224,10 @@ fn answer(
     }
 }
 
-pub(super) const LARGE_BYTES: usize = 50 << 20;
+pub(crate) const LARGE_BYTES: usize = 50 << 20;
 
 /// Every byte there is, in an order that is no text.
-pub(super) fn binary() -> Vec<u8> {
+pub(crate) fn binary() -> Vec<u8> {
     (0..=255u8)
         .rev()
         .chain([0, 255, 0, 10, 13, 13, 10, 0])
@@ -244,7 +244,7 @@ fn whole(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Waits until `done` is true.
-pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
         assert!(started.elapsed() < PATIENCE, "{what}");

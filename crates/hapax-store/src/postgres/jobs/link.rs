@@ -9,7 +9,7 @@ use std::time::Duration;
 use hapax_core::{Error, Kind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Row};
 
 use super::super::columns::Param;
 use super::super::fault::{self, Class};
@@ -17,6 +17,7 @@ use super::super::link::drive;
 use super::super::pipeline::{Request, pipeline};
 use super::super::reader;
 use super::super::session::{self, Taken};
+use super::super::speech::{Ask, Speech};
 use super::super::target::Target;
 
 /// How often a transaction is tried that met somebody else's. Each wait for a lock is half a second at most.
@@ -51,7 +52,8 @@ pub(in super::super) struct Link {
     client: Client,
     warned: Arc<AtomicBool>,
     driver: JoinHandle<()>,
-    statements: HashMap<&'static str, Statement>,
+    statements: HashMap<&'static str, Ask>,
+    speech: Speech,
     operation: &'static str,
     limit: Duration,
 }
@@ -73,11 +75,14 @@ impl Link {
             warned,
             driver,
             statements: HashMap::new(),
+            speech: target.speech.clone(),
             operation: "opening a session",
             limit,
         };
         let wait = target.connect_timeout;
-        match tokio::time::timeout(wait, session::take(&link.client, Taken::App)).await {
+        match tokio::time::timeout(wait, session::take(&link.client, &link.speech, Taken::App))
+            .await
+        {
             Ok(taken) => drop(taken?),
             Err(_) => return Err(fault::timed_out(link.operation, Kind::Unavailable, wait)),
         }
@@ -175,43 +180,62 @@ impl Link {
     }
 
     async fn fly(&mut self, orders: Vec<Order<'_>>) -> Result<Vec<Vec<Row>>, Fault> {
+        let begins = matches!(orders.first(), Some(Order::Command(command)) if is_begin(command));
         let mut prepared = Vec::with_capacity(orders.len());
         for (at, order) in orders.iter().enumerate() {
             prepared.push(match order {
                 Order::Command(_) => None,
                 Order::Query(sql, _) => {
-                    let statement = self.statement(sql).await;
+                    let statement = self.statement(sql, begins).await;
                     Some(statement.map_err(|error| Fault { at, error })?)
                 }
             });
         }
-        let client = &self.client;
+        let (client, speech) = (&self.client, &self.speech);
         let requests = orders.iter().zip(&prepared);
-        let requests =
-            requests.map(|(order, statement)| -> Request<'_, reader::Answer> {
-                match (order, statement) {
-                    (Order::Query(_, params), Some(statement)) => {
-                        Box::pin(client.query(statement, params))
-                    }
-                    (Order::Query(command, _) | Order::Command(command), _) => Box::pin(
-                        async move { client.batch_execute(command).await.map(|()| Vec::new()) },
-                    ),
+        let requests = requests.map(|(order, statement)| -> Request<'_, reader::Answer> {
+            match (order, statement) {
+                (Order::Query(_, params), Some(statement)) => {
+                    Box::pin(statement.query(client, params))
                 }
-            });
+                (Order::Command(begin), _) if is_begin(begin) => {
+                    let begin = speech.begin(begin, Taken::App);
+                    Box::pin(async move { client.batch_execute(&begin).await.map(|()| Vec::new()) })
+                }
+                (Order::Query(command, _) | Order::Command(command), _) => {
+                    Box::pin(
+                        async move { client.batch_execute(command).await.map(|()| Vec::new()) },
+                    )
+                }
+            }
+        });
         let answers = pipeline(requests.collect()).await.into_iter().enumerate();
         answers
             .map(|(at, answer)| answer.map_err(|error| Fault { at, error }))
             .collect()
     }
 
-    async fn statement(&mut self, sql: &'static str) -> Result<Statement, tokio_postgres::Error> {
+    /// The statement, made ready before the transaction begins or within it.
+    async fn statement(
+        &mut self,
+        sql: &'static str,
+        begins: bool,
+    ) -> Result<Ask, tokio_postgres::Error> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql).await?;
+        let statement = if begins {
+            self.speech.ask(&self.client, sql, Taken::App).await?
+        } else {
+            self.speech.ask_within(&self.client, sql).await?
+        };
         self.statements.insert(sql, statement.clone());
         Ok(statement)
     }
+}
+
+fn is_begin(command: &str) -> bool {
+    command.starts_with("BEGIN")
 }
 
 /// The connections of the queue: opened when they are needed, kept, and never used by two at once.

@@ -14,6 +14,7 @@ use super::super::PgLedger;
 use super::super::columns::{Param, get};
 use super::super::pipeline::{Request, pipeline};
 use super::super::reader::{self, checkout, command};
+use super::super::session::Taken;
 use super::rows::word;
 
 const SET_TENANT: &str = super::SET_TENANT;
@@ -46,16 +47,16 @@ impl PgLedger {
         let (to, id) = (tenant.as_uuid(), id.as_str());
         let client = checkout(&self.reader.app, operation).await?;
         let run = async {
-            let set = client.prepare_cached(SET_TENANT).await?;
-            let find = client.prepare_cached(FIND).await?;
-            let ops = client.prepare_cached(OPS_OF_JOB).await?;
+            let set = self.reader.ask(&client, SET_TENANT, Taken::App).await?;
+            let find = self.reader.ask(&client, FIND, Taken::App).await?;
+            let ops = self.reader.ask(&client, OPS_OF_JOB, Taken::App).await?;
             let pg: &tokio_postgres::Client = &client;
             let params: [Param<'_>; 2] = [&to, &id];
             let requests: Vec<Request<'_, reader::Answer>> = vec![
-                command(pg, READ),
-                Box::pin(async { pg.query(&set, &params[..1]).await }),
-                Box::pin(async { pg.query(&find, &params).await }),
-                Box::pin(async { pg.query(&ops, &params).await }),
+                self.reader.begin(pg, READ, Taken::App),
+                Box::pin(async { set.query(pg, &params[..1]).await }),
+                Box::pin(async { find.query(pg, &params).await }),
+                Box::pin(async { ops.query(pg, &params).await }),
                 command(pg, "COMMIT"),
             ];
             pipeline(requests)

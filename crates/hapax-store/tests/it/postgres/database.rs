@@ -4,6 +4,9 @@ use hapax_store::PgLedger;
 use hapax_store::postgres::PgOptions;
 use tokio_postgres::{Client, Config, NoTls};
 
+const TEMPLATE: &str = "hapax_store_template";
+const TEMPLATE_LOCK: i64 = 7_521_042_968_141_210_746;
+
 /// A database of this test's own. The temporary server takes it down when it ends.
 pub(super) struct Database {
     pub(super) name: String,
@@ -13,10 +16,49 @@ pub(super) struct Database {
 impl Database {
     /// An empty database.
     pub(super) async fn create() -> Self {
-        let name = format!("hapax_{}", uuid::Uuid::new_v4().simple());
         let server = connect(&server_url()).await;
-        // A name of our own making; CREATE DATABASE takes no parameters.
-        let create = format!("CREATE DATABASE {name}");
+        Self::copy_of("template1", &server).await
+    }
+
+    /// A database with the schema in it: a copy of one that the first who asks migrates.
+    pub(super) async fn migrated() -> Self {
+        let server = connect(&server_url()).await;
+        server
+            .batch_execute(&format!("SELECT pg_advisory_lock({TEMPLATE_LOCK})"))
+            .await
+            .unwrap();
+        let made = server
+            .query_one(
+                "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)",
+                &[&TEMPLATE],
+            )
+            .await
+            .unwrap();
+        if !made.get::<_, bool>(0) {
+            // One that was left half made is made anew.
+            for statement in [
+                format!("DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)"),
+                format!("CREATE DATABASE {TEMPLATE}"),
+            ] {
+                server.batch_execute(&statement).await.unwrap();
+            }
+            PgLedger::migrate(&with_database(TEMPLATE, None))
+                .await
+                .expect("a superuser migrates");
+            let done = format!("ALTER DATABASE {TEMPLATE} IS_TEMPLATE true");
+            server.batch_execute(&done).await.unwrap();
+        }
+        server
+            .batch_execute(&format!("SELECT pg_advisory_unlock({TEMPLATE_LOCK})"))
+            .await
+            .unwrap();
+        Self::copy_of(TEMPLATE, &server).await
+    }
+
+    async fn copy_of(template: &str, server: &Client) -> Self {
+        let name = format!("hapax_{}", uuid::Uuid::new_v4().simple());
+        // Names of our own making; CREATE DATABASE takes no parameters.
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
         for _ in 0..50 {
             match server.batch_execute(&create).await {
                 Ok(()) => break,
@@ -31,15 +73,6 @@ impl Database {
         Self { name, url }
     }
 
-    /// A database with the schema in it.
-    pub(super) async fn migrated() -> Self {
-        let database = Self::create().await;
-        PgLedger::migrate(&database.url)
-            .await
-            .expect("a superuser migrates");
-        database
-    }
-
     /// The ledger over it.
     pub(super) async fn open(&self, options: PgOptions) -> PgLedger {
         PgLedger::open(&self.url, options)
@@ -50,6 +83,18 @@ impl Database {
     /// A raw connection as the superuser.
     pub(super) async fn raw(&self) -> Client {
         connect(&self.url).await
+    }
+
+    /// The URL of this database through the pooler.
+    pub(super) fn pooled(&self) -> String {
+        let pooler = std::env::var("HAPAX_TEST_PGBOUNCER").expect(
+            "HAPAX_TEST_PGBOUNCER is not set: run these tests through ./test or \
+             dev/with-postgres dev/with-pgbouncer",
+        );
+        let (server, _) = pooler
+            .rsplit_once('/')
+            .expect("the pooler's URL names a database");
+        format!("{server}/{}?pool_mode=transaction", self.name)
     }
 
     /// The URL of this database for another login.

@@ -3,59 +3,39 @@
 use std::sync::Arc;
 
 use hapax_core::{Error, Kind, Ledger, Outcome};
-use hapax_store::conformance::Subject;
+use hapax_store::PgLedger;
 use hapax_store::postgres::PgOptions;
 use hapax_store::vault::Vault;
 use hapax_store::within::{Claimed, Settled};
-use hapax_store::{Clock, PgLedger};
 
 use super::database::Database;
 use crate::vault::{Place, claim, settled, vault};
 
-async fn open() -> Subject {
-    let database = Database::create().await;
-    let clock = Clock::system();
-    let options = PgOptions {
-        clock: clock.clone(),
-        vault: vault(&[1]),
-        ..PgOptions::default()
-    };
-    Subject::new(Arc::new(database.open(options).await), clock).keeping(database)
-}
-
 mod with_a_vault {
-    use super::open;
-    hapax_store::ledger_conformance!(open);
-}
-
-mod jobs_with_a_vault {
-    use super::{Arc, Clock, Database, PgOptions, vault};
-    use hapax_store::conformance::QueueSubject;
-
-    async fn open() -> QueueSubject {
-        let database = Database::create().await;
-        let clock = Clock::system();
-        let options = PgOptions {
-            clock: clock.clone(),
-            vault: vault(&[1]),
-            ..PgOptions::default()
-        };
-        QueueSubject::new(Arc::new(database.open(options).await), clock).keeping(database)
-    }
-
-    hapax_store::queue_conformance!(open);
-}
-
-mod snapshots_with_a_vault {
-    use super::super::snapshots_with;
+    use super::super::subjects::{self, Way};
     use super::vault;
-    use hapax_store::conformance::SnapshotSubject;
+    use hapax_store::conformance::{QueueSubject, SnapshotSubject, Subject};
 
-    async fn open() -> SnapshotSubject {
-        snapshots_with(vault(&[1])).await
+    fn sealed() -> Way {
+        Way {
+            vault: vault(&[1]),
+            ..Way::default()
+        }
     }
 
-    hapax_store::snapshot_conformance!(open);
+    async fn keys() -> Subject {
+        subjects::keys(sealed()).await
+    }
+    async fn queue() -> QueueSubject {
+        subjects::queue(sealed()).await
+    }
+    async fn snapshots() -> SnapshotSubject {
+        subjects::snapshots(sealed()).await
+    }
+
+    hapax_store::ledger_conformance!(keys);
+    hapax_store::queue_conformance!(queue);
+    hapax_store::snapshot_conformance!(snapshots);
 }
 
 async fn place() -> Database {

@@ -4,6 +4,8 @@
 //! measures everything it compares in one run, counts CPU beside the rate, and states what it found as
 //! ratios with the value we want.
 
+pub mod chance;
+pub mod command;
 pub mod cpu;
 pub mod latency;
 pub mod report;

@@ -1,0 +1,145 @@
+//! Downloads beside curl, wget and aria2c, from a file server of our own on this machine, with the same number of
+//! connections. Ours hashes every file, makes it durable before it says so, and records each step; they do none of that.
+
+mod client;
+mod files;
+mod server;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use hapax_bench::command::{Taken, median};
+use hapax_bench::report::{Report, Row, Want};
+
+use client::{Client, Task};
+use files::{Kept, Sizes};
+use server::Server;
+
+/// How often each program is measured, in turn with the others.
+const ROUNDS: usize = 5;
+/// How many connections each has.
+const CONNECTIONS: usize = 8;
+
+/// Measures downloads.
+#[derive(Parser)]
+struct Args {
+    /// Small sizes: only shows that the programs work.
+    #[arg(long)]
+    check: bool,
+    /// Where the results go.
+    #[arg(long, default_value = "bench/results")]
+    results: PathBuf,
+    /// The server's program.
+    #[arg(long, default_value = "target/release/hapax")]
+    hapax: PathBuf,
+    /// Where the files go while they are measured; on a real disk.
+    #[arg(long, default_value = "target/bench/work")]
+    work: PathBuf,
+    /// How many files of which sizes to serve. The bench starts itself this way.
+    #[arg(long, hide = true, value_delimiter = ',', num_args = 1)]
+    serve: Vec<u64>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    if let [small, large, large_bytes] = args.serve[..] {
+        return files::serve(Sizes {
+            small,
+            large,
+            large_bytes,
+        });
+    }
+    std::fs::create_dir_all(&args.work)?;
+    let hapax = args.hapax.canonicalize();
+    let hapax = hapax.with_context(|| format!("no program {}", args.hapax.display()))?;
+    let (sizes, rounds) = if args.check {
+        (
+            Sizes {
+                small: 12,
+                large: 1,
+                large_bytes: 1 << 20,
+            },
+            1,
+        )
+    } else {
+        (
+            Sizes {
+                small: 1_000,
+                large: 2,
+                large_bytes: 512 << 20,
+            },
+            ROUNDS,
+        )
+    };
+    let server = Server::start(sizes)?;
+    let mut report = Report::begin("download", args.check);
+    for (case, unit, want, files) in [
+        ("small files", "files", 1.0, sizes.small()),
+        ("large files", "MB", 0.9, sizes.large()),
+    ] {
+        let case = format!("{} {case}, {CONNECTIONS} connections", files.len());
+        let mut runs: Vec<(Client, Vec<Taken>)> = Client::ALL
+            .into_iter()
+            .filter(|client| client.is_here())
+            .map(|client| (client, Vec::new()))
+            .collect();
+        for _ in 0..rounds {
+            for (client, taken) in &mut runs {
+                let folder = tempfile::tempdir_in(&args.work)?;
+                let task = Task {
+                    server: &server,
+                    files: &files,
+                    connections: CONNECTIONS,
+                    hapax: &hapax,
+                    folder: folder.path(),
+                };
+                let fetched = client.fetch(&task);
+                taken.push(fetched.with_context(|| format!("{}, {case}", client.name()))?);
+            }
+        }
+        let count = operations(unit, &files);
+        for (client, taken) in runs {
+            let taken = median(taken)?;
+            report.row(Row {
+                subject: client.name().to_owned(),
+                case: case.clone(),
+                rate: taken.rate(count),
+                unit: unit.to_owned(),
+                cpu_us: Some(taken.cpu_us(count)),
+                peak_bytes: Some(taken.peak_bytes),
+                ..Row::default()
+            });
+        }
+        compare(&mut report, &case, want);
+    }
+    eprintln!(
+        "the file server used {:.1} s of CPU",
+        server.cpu()?.as_secs_f64()
+    );
+    report.finish(&args.results)
+}
+
+/// A small file is one operation; of large ones each megabyte is.
+fn operations(unit: &str, files: &[Kept]) -> u64 {
+    let bytes: u64 = files.iter().map(|kept| kept.bytes).sum();
+    if unit == "MB" {
+        bytes.div_ceil(1_000_000)
+    } else {
+        files.len() as u64
+    }
+}
+
+/// Compares ours with the fastest of the others. Without any of them there is nothing to say.
+fn compare(report: &mut Report, case: &str, want: f64) {
+    let of = |ours: bool| {
+        let rows = report.rows.iter().filter(|row| row.case == case);
+        rows.filter(move |row| (row.subject == Client::Hapax.name()) == ours)
+            .max_by(|one, other| one.rate.total_cmp(&other.rate))
+    };
+    if let (Some(ours), Some(fastest)) = (of(true), of(false)) {
+        let name = format!("rate, hapax / the fastest ({}), {case}", fastest.subject);
+        let value = ours.rate / fastest.rate;
+        report.ratio(name, value, Want::AtLeast(want));
+    }
+}

@@ -4,6 +4,20 @@
 use hapax_core::entry::{Column, Fields, merge};
 use serde_json::{Value, json};
 
+/// The lines of bytes, each with its end.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        let (line, after) = rest.split_at(end);
+        rest = after;
+        Some(line)
+    })
+}
+
 /// Tidies a text that people read.
 ///
 /// Line ends become `\n`, white space at the end of a line goes, of several empty lines one stays, and the whole is

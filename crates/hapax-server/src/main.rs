@@ -38,6 +38,10 @@ use clap::Parser;
 
 use crate::cli::Cli;
 
+/// Entries, records and bodies are made on one thread and let go of on another, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match cmd::run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,

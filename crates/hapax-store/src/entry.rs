@@ -57,11 +57,18 @@ pub(crate) fn words(text: &str) -> Result<Vec<&str>, Error> {
 /// A text as an index of words gets it, and the words of a search with it: in small letters, with spaces for whatever is
 /// neither a letter nor a digit, and no longer than what is searched.
 pub(crate) fn spoken(text: &str) -> String {
-    text.chars()
-        .take(Search::SEARCHED_CHARS)
-        .flat_map(char::to_lowercase)
-        .map(|at| if at.is_alphanumeric() { at } else { ' ' })
-        .collect()
+    let mut spoken = String::with_capacity(text.len().min(Search::SEARCHED_CHARS));
+    for at in text.chars().take(Search::SEARCHED_CHARS) {
+        if at.is_ascii_alphanumeric() {
+            spoken.push(at.to_ascii_lowercase());
+        } else if at.is_ascii() {
+            spoken.push(' ');
+        } else {
+            let lower = at.to_lowercase();
+            spoken.extend(lower.map(|at| if at.is_alphanumeric() { at } else { ' ' }));
+        }
+    }
+    spoken
 }
 
 /// The key of a tenant's test mode in the runtime config.
@@ -102,17 +109,35 @@ pub(crate) const fn mode_value(is_on: bool) -> &'static str {
 /// A state of a row in the form in which replaced ones are kept: every column by its name, times in milliseconds.
 pub(crate) fn state(row: &Row) -> Value {
     let mut state = row.fields.clone().into_json();
-    let given: [(Column, Value); 5] = [
+    for (column, value) in given(row) {
+        state.insert(column.as_str().to_owned(), value);
+    }
+    Value::Object(state)
+}
+
+/// The same as JSON text, made without a copy of what the row says.
+pub(crate) fn state_text(row: &Row) -> Result<String, Error> {
+    let given = given(row);
+    let given = given.iter().map(|(column, value)| (*column, value));
+    let members: BTreeMap<&str, &Value> = row
+        .fields
+        .iter()
+        .chain(given)
+        .map(|(column, value)| (column.as_str(), value))
+        .collect();
+    serde_json::to_string(&members)
+        .map_err(|error| Error::new(Kind::Corrupt, "keeping a state").caused_by(error))
+}
+
+/// What the store gives a row.
+fn given(row: &Row) -> [(Column, Value); 5] {
+    [
         (Column::EntryId, row.entry_id.into()),
         (Column::Id, row.id.to_string().into()),
         (Column::CreatedAt, row.created_at.as_ms().into()),
         (Column::UpdatedAt, row.updated_at.as_ms().into()),
         (Column::Revision, row.revision.into()),
-    ];
-    for (column, value) in given {
-        state.insert(column.as_str().to_owned(), value);
-    }
-    Value::Object(state)
+    ]
 }
 
 /// The row behind the text of a [`state`]. Members that are no column any more are left out.
@@ -220,7 +245,7 @@ mod tests {
         row.fields.put(Column::LinkRatio, 0.1);
         row.fields.put(Column::Metadata, json!({"a": {"b": null}}));
         row.revision = 3;
-        let read = of_state(&state(&row).to_string());
+        let read = of_state(&state_text(&row).unwrap());
         assert_eq!(read.ok(), Some(row));
         assert!(of_state(r#"{"entry_id": 1}"#).is_err());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hapax_core::entry::{
     Action, Chunk, Counts, Done, Import, ImportError, ImportStatus, Incoming, Schema, Step,
-    enrichable,
+    is_enrichable,
 };
 use hapax_core::{Error, Fingerprint, Kind, Time};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ pub(crate) fn candidates(done: &[Done]) -> Vec<i64> {
     for (at, done) in done.iter().enumerate() {
         let Done::Kept(kept) = done else { continue };
         if kept.action != Action::Skipped {
-            let has_text = enrichable(&kept.row.fields).is_some();
+            let has_text = is_enrichable(&kept.row.fields);
             rows.entry(kept.row.entry_id).or_insert((at, has_text)).1 = has_text;
         }
     }

@@ -20,6 +20,8 @@ const LIMIT: Duration = Duration::from_secs(900);
 pub(crate) enum Client {
     Hapax,
     Curl,
+    /// curl, and then what ours does beside fetching: the sha256 of each file, and a sync of each.
+    CurlHashedAndSynced,
     Wget,
     Aria2c,
 }
@@ -35,12 +37,19 @@ pub(crate) struct Task<'a> {
 }
 
 impl Client {
-    pub(crate) const ALL: [Self; 4] = [Self::Hapax, Self::Curl, Self::Wget, Self::Aria2c];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Hapax,
+        Self::Curl,
+        Self::Wget,
+        Self::Aria2c,
+        Self::CurlHashedAndSynced,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Client::Hapax => "hapax",
             Client::Curl => "curl",
+            Client::CurlHashedAndSynced => "curl + sha256sum + sync",
             Client::Wget => "wget",
             Client::Aria2c => "aria2c",
         }
@@ -48,7 +57,8 @@ impl Client {
 
     /// Whether it is here. Ours always is.
     pub(crate) fn is_here(self) -> bool {
-        let said = || Command::new(self.name()).arg("--version").output();
+        let program = self.name().split(' ').next().unwrap_or_default();
+        let said = || Command::new(program).arg("--version").output();
         self == Client::Hapax || said().is_ok_and(|said| said.status.success())
     }
 
@@ -62,6 +72,7 @@ impl Client {
         let mut command = match self {
             Client::Hapax => hapax(task, &out)?,
             Client::Curl => curl(task, &out)?,
+            Client::CurlHashedAndSynced => hashed_and_synced(&curl(task, &out)?, &out),
             Client::Wget => wget(task, &out)?,
             Client::Aria2c => aria2c(task, &out)?,
         };
@@ -90,7 +101,9 @@ impl Client {
         match self {
             // By work and artifact.
             Client::Hapax => PathBuf::from(&kept.path),
-            Client::Curl | Client::Aria2c => PathBuf::from(kept.path.replace('/', "-")),
+            Client::Curl | Client::CurlHashedAndSynced | Client::Aria2c => {
+                PathBuf::from(kept.path.replace('/', "-"))
+            }
             Client::Wget => PathBuf::from(kept.path.rsplit('/').next().unwrap_or_default()),
         }
     }
@@ -140,6 +153,17 @@ fn curl(task: &Task<'_>, out: &Path) -> Result<Command> {
     ]);
     command.arg("--config").arg(config);
     Ok(command)
+}
+
+/// A shell that runs `curl`, and when that went well hashes and syncs what it left. The words that the shell gets are its
+/// arguments, so nothing in them means anything to it.
+fn hashed_and_synced(curl: &Command, out: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    let script =
+        r#"out=$1; shift; "$@" && sha256sum "$out"/* >"$out.sums" && sync "$out"/* "$out""#;
+    shell.args(["-c", script, "sh"]).arg(out);
+    shell.arg(curl.get_program()).args(curl.get_args());
+    shell
 }
 
 /// wget has one connection, so there are as many of it as connections, each with its share of the files.

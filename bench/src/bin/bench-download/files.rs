@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hapax_bench::chance::Chance;
@@ -20,6 +21,8 @@ pub(crate) struct Sizes {
     pub(crate) small: u64,
     pub(crate) large: u64,
     pub(crate) large_bytes: u64,
+    /// How long each answer waits, as if the server were far away.
+    pub(crate) delay_ms: u64,
 }
 
 /// A file, named by its path.
@@ -129,6 +132,7 @@ fn answer(stream: &TcpStream, contents: &Contents) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut lines = BufReader::new(stream);
     while let Some(request) = read(&mut lines)? {
+        thread::sleep(Duration::from_millis(contents.sizes.delay_ms));
         let Some((block, length)) = contents.find(&request.path) else {
             (&*stream).write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")?;
             continue;

@@ -1,5 +1,6 @@
 //! Downloads beside curl, wget and aria2c, from a file server of our own on this machine, with the same number of
-//! connections. Ours hashes every file, makes it durable before it says so, and records each step; they do none of that.
+//! connections. Ours hashes every file, makes it durable before it says so, and records each step; they do none of that. So one of them is also measured
+//! with a hash and a sync of each file behind it.
 
 mod client;
 mod files;
@@ -20,6 +21,8 @@ use server::Server;
 const ROUNDS: usize = 5;
 /// How many connections each has.
 const CONNECTIONS: usize = 8;
+/// How long a server far away takes to answer.
+const FAR_MS: u64 = 20;
 
 /// Measures downloads.
 #[derive(Parser)]
@@ -43,41 +46,33 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    if let [small, large, large_bytes] = args.serve[..] {
+    if let [small, large, large_bytes, delay_ms] = args.serve[..] {
         return files::serve(Sizes {
             small,
             large,
             large_bytes,
+            delay_ms,
         });
     }
     std::fs::create_dir_all(&args.work)?;
     let hapax = args.hapax.canonicalize();
     let hapax = hapax.with_context(|| format!("no program {}", args.hapax.display()))?;
-    let (sizes, rounds) = if args.check {
-        (
-            Sizes {
-                small: 12,
-                large: 1,
-                large_bytes: 1 << 20,
-            },
-            1,
-        )
+    let (near, rounds) = if args.check {
+        (sizes(12, 1, 1 << 20), 1)
     } else {
-        (
-            Sizes {
-                small: 1_000,
-                large: 2,
-                large_bytes: 512 << 20,
-            },
-            ROUNDS,
-        )
+        (sizes(1_000, 2, 512 << 20), ROUNDS)
     };
-    let server = Server::start(sizes)?;
+    let far = Sizes {
+        delay_ms: FAR_MS,
+        ..near
+    };
     let mut report = Report::begin("download", args.check);
-    for (case, unit, want, files) in [
-        ("small files", "files", 1.0, sizes.small()),
-        ("large files", "MB", 0.9, sizes.large()),
+    for (case, unit, want, sizes, files) in [
+        ("small files", "files", 1.0, near, near.small()),
+        ("small files from afar", "files", 1.0, far, far.small()),
+        ("large files", "MB", 0.9, near, near.large()),
     ] {
+        let server = Server::start(sizes)?;
         let case = format!("{} {case}, {CONNECTIONS} connections", files.len());
         let mut runs: Vec<(Client, Vec<Taken>)> = Client::ALL
             .into_iter()
@@ -112,12 +107,19 @@ fn main() -> Result<()> {
             });
         }
         compare(&mut report, &case, want);
+        let server_cpu = server.cpu()?.as_secs_f64();
+        eprintln!("the file server used {server_cpu:.1} s of CPU");
     }
-    eprintln!(
-        "the file server used {:.1} s of CPU",
-        server.cpu()?.as_secs_f64()
-    );
     report.finish(&args.results)
+}
+
+const fn sizes(small: u64, large: u64, large_bytes: u64) -> Sizes {
+    Sizes {
+        small,
+        large,
+        large_bytes,
+        delay_ms: 0,
+    }
 }
 
 /// A small file is one operation; of large ones each megabyte is.
@@ -130,16 +132,24 @@ fn operations(unit: &str, files: &[Kept]) -> u64 {
     }
 }
 
-/// Compares ours with the fastest of the others. Without any of them there is nothing to say.
+/// Compares ours with the fastest of the others, and with one that does the same work. What is not here is not compared.
 fn compare(report: &mut Report, case: &str, want: f64) {
-    let of = |ours: bool| {
-        let rows = report.rows.iter().filter(|row| row.case == case);
-        rows.filter(move |row| (row.subject == Client::Hapax.name()) == ours)
-            .max_by(|one, other| one.rate.total_cmp(&other.rate))
+    let rate = |client: Client| {
+        let mut rows = report.rows.iter();
+        let found = rows.find(|row| row.case == case && row.subject == client.name());
+        found.map(|row| (row.rate, client.name()))
     };
-    if let (Some(ours), Some(fastest)) = (of(true), of(false)) {
-        let name = format!("rate, hapax / the fastest ({}), {case}", fastest.subject);
-        let value = ours.rate / fastest.rate;
-        report.ratio(name, value, Want::AtLeast(want));
+    let peers = [Client::Curl, Client::Wget, Client::Aria2c];
+    let fastest = peers
+        .into_iter()
+        .filter_map(rate)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    let same_work = rate(Client::CurlHashedAndSynced);
+    let ours = rate(Client::Hapax);
+    for (other, want) in [(fastest, want), (same_work, 1.0)] {
+        if let (Some((ours, _)), Some((theirs, name))) = (ours, other) {
+            let name = format!("rate, hapax / {name}, {case}");
+            report.ratio(name, ours / theirs, Want::AtLeast(want));
+        }
     }
 }

@@ -22,7 +22,7 @@ impl Server {
     /// When it does not say where it listens.
     pub(crate) fn start(sizes: Sizes) -> Result<Self> {
         let program = std::env::current_exe()?;
-        let numbers = [sizes.small, sizes.large, sizes.large_bytes];
+        let numbers = [sizes.small, sizes.large, sizes.large_bytes, sizes.delay_ms];
         let mut child = Command::new(program)
             .args([
                 "--serve",

@@ -39,6 +39,9 @@ struct Args {
     /// Where mailboxes and databases are while they are measured; on a real disk.
     #[arg(long, default_value = "target/bench/work")]
     work: PathBuf,
+    /// Sizes of the mailboxes in MB; of the last only the memory is looked at.
+    #[arg(long, value_delimiter = ',', default_value = "20,200,1000")]
+    sizes: Vec<u64>,
 }
 
 /// A mailbox to be measured.
@@ -57,7 +60,7 @@ fn main() -> Result<()> {
     let hapax = hapax.with_context(|| format!("no program {}", args.hapax.display()))?;
     let database = Database::from_environment()?;
     let mut report = Report::begin("mail", args.check);
-    let cases = cases(args.check, &folder)?;
+    let cases = cases(&args, &folder)?;
     for case in &cases {
         measure(&mut report, case, &hapax, database.as_ref(), &folder)?;
     }
@@ -66,14 +69,15 @@ fn main() -> Result<()> {
 }
 
 /// The mailboxes: three sizes of the same kind, and those of the folder that the user names.
-fn cases(check: bool, folder: &TempDir) -> Result<Vec<Case>> {
-    let sizes: &[(u64, bool)] = if check {
-        &[(MB / 5, false), (MB, true)]
+fn cases(args: &Args, folder: &TempDir) -> Result<Vec<Case>> {
+    let sizes = if args.check {
+        vec![MB / 5, MB]
     } else {
-        &[(20 * MB, false), (200 * MB, false), (1_000 * MB, true)]
+        args.sizes.iter().map(|size| size * MB).collect()
     };
+    ensure!(sizes.len() > 1, "--sizes takes two sizes or more");
     let mut cases = Vec::new();
-    for (bytes, is_huge) in sizes {
+    for (at, bytes) in sizes.iter().enumerate() {
         let name = size(*bytes);
         let path = folder.path().join(format!("{bytes}.mbox"));
         let messages = mailbox::write(&path, *bytes)?;
@@ -81,10 +85,10 @@ fn cases(check: bool, folder: &TempDir) -> Result<Vec<Case>> {
         cases.push(Case {
             name,
             path,
-            is_huge: *is_huge,
+            is_huge: at + 1 == sizes.len(),
         });
     }
-    if let (Some(corpus), false) = (std::env::var_os("HAPAX_BENCH_CORPUS"), check) {
+    if let (Some(corpus), false) = (std::env::var_os("HAPAX_BENCH_CORPUS"), args.check) {
         cases.extend(corpus_cases(Path::new(&corpus))?);
     }
     Ok(cases)

@@ -69,7 +69,24 @@ impl Draft {
         entry: &Map<String, Value>,
         moment: impl Fn(&str) -> Option<Time>,
     ) -> Result<Self, Refused> {
-        let mut read = read(entry, moment)?;
+        read(entry, moment)?.finished()
+    }
+
+    /// The draft of fields that this program made itself, each of its column's kind and without U+0000.
+    ///
+    /// # Errors
+    /// The refusal, if the source is missing.
+    pub fn of(fields: Fields) -> Result<Self, Refused> {
+        let draft = Self {
+            fields,
+            created_at: None,
+            ignored: Vec::new(),
+        };
+        draft.finished()
+    }
+
+    fn finished(self) -> Result<Self, Refused> {
+        let mut read = self;
         read.fields = read.fields.without_nulls();
         if read.fields.text(Column::Source).is_none_or(str::is_empty) {
             return Err(Refused::shape(vec![(
@@ -83,8 +100,12 @@ impl Draft {
             Column::IdempotencyKeyPrimary,
             Column::IdempotencyKeySecondary,
         ] {
-            match read.fields.text(column).map(key_text) {
-                Some(key) if !key.is_empty() => read.fields.put(column, key),
+            match read.fields.text(column).map(|key| (key, key_text(key))) {
+                Some((said, key)) if !key.is_empty() => {
+                    if said != key {
+                        read.fields.put(column, key);
+                    }
+                }
                 _ => drop(read.fields.remove(column)),
             }
         }

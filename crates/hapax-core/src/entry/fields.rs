@@ -1,6 +1,7 @@
 //! The values of an entry, and how one set of values goes over another.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -33,9 +34,10 @@ pub fn key_text(key: &str) -> String {
     format!("sha256:{}", data_encoding::HEXLOWER.encode(&hash))
 }
 
-/// Values by column. A column that is not there was not said; one that is null was said to be empty.
+/// Values by column. A column that is not there was not said; one that is null was said to be empty. Cloning it is
+/// cheap: the values are shared until one of the clones changes.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Fields(BTreeMap<Column, Value>);
+pub struct Fields(Arc<BTreeMap<Column, Value>>);
 
 impl Fields {
     /// None yet.
@@ -46,12 +48,15 @@ impl Fields {
 
     /// Says what `column` holds. The caller keeps to the column's [kind](super::ColumnKind).
     pub fn put(&mut self, column: Column, value: impl Into<Value>) {
-        self.0.insert(column, value.into());
+        Arc::make_mut(&mut self.0).insert(column, value.into());
     }
 
     /// Takes back what was said of `column`.
     pub fn remove(&mut self, column: Column) -> Option<Value> {
-        self.0.remove(&column)
+        if !self.says(column) {
+            return None;
+        }
+        Arc::make_mut(&mut self.0).remove(&column)
     }
 
     /// What `column` holds, null if nothing was said.
@@ -80,7 +85,9 @@ impl Fields {
     /// Takes back what was said to be null.
     #[must_use]
     pub fn without_nulls(mut self) -> Self {
-        self.0.retain(|_, value| !value.is_null());
+        if self.0.values().any(Value::is_null) {
+            Arc::make_mut(&mut self.0).retain(|_, value| !value.is_null());
+        }
         self
     }
 
@@ -93,7 +100,7 @@ impl Fields {
     /// As a JSON object, with what was said to be null.
     #[must_use]
     pub fn into_json(self) -> Map<String, Value> {
-        self.0
+        Arc::unwrap_or_clone(self.0)
             .into_iter()
             .map(|(column, value)| (column.as_str().to_owned(), value))
             .collect()
@@ -102,7 +109,7 @@ impl Fields {
 
 impl FromIterator<(Column, Value)> for Fields {
     fn from_iter<I: IntoIterator<Item = (Column, Value)>>(fields: I) -> Self {
-        Self(fields.into_iter().collect())
+        Self(Arc::new(fields.into_iter().collect()))
     }
 }
 
@@ -141,22 +148,28 @@ impl Row {
     /// store gives, stay. `only` names the columns that may change, if not all may.
     #[must_use]
     pub fn with(&self, fields: &Fields, only: Option<&[String]>) -> Fields {
-        let mut next = self.fields.clone();
         let named = |column: Column| {
             only.is_none_or(|only| only.iter().any(|name| name == column.as_str()))
         };
-        for (column, value) in fields.iter() {
-            if !column.is_changeable() || !named(column) {
-                continue;
-            }
-            if column == Column::Metadata {
-                let mut merged = next.get(Column::Metadata).clone();
+        let changes = |column: Column| column.is_changeable() && named(column);
+        // What is replaced is not copied first.
+        let kept = self
+            .fields
+            .iter()
+            .filter(|(column, _)| !(changes(*column) && fields.says(*column)))
+            .map(|(column, value)| (column, value.clone()));
+        let said = fields
+            .iter()
+            .filter(|(column, _)| changes(*column))
+            .map(|(column, value)| {
+                if column != Column::Metadata {
+                    return (column, value.clone());
+                }
+                let mut merged = self.fields.get(Column::Metadata).clone();
                 merge(&mut merged, value);
-                next.put(Column::Metadata, merged);
-            } else {
-                next.put(column, value.clone());
-            }
-        }
+                (column, merged)
+            });
+        let next: Fields = kept.chain(said).collect();
         next.without_nulls()
     }
 
@@ -226,13 +239,20 @@ pub fn merge(under: &mut Value, over: &Value) {
     }
 }
 
+/// Whether an entry has a text to enrich.
+#[must_use]
+pub fn is_enrichable(fields: &Fields) -> bool {
+    let text = fields.text(Column::CleanText);
+    text.is_some_and(|text| !text.trim().is_empty())
+}
+
 /// The fingerprint of what enrichment reads of an entry; `None` if it has no text to enrich.
 #[must_use]
 pub fn enrichable(fields: &Fields) -> Option<Fingerprint> {
-    fields
-        .text(Column::CleanText)
-        .filter(|text| !text.trim().is_empty())?;
-    let mut bytes = Vec::new();
+    if !is_enrichable(fields) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(fields.text(Column::CleanText).map_or(0, str::len) + 256);
     for column in [
         Column::Title,
         Column::Author,

@@ -45,7 +45,7 @@ pub mod t1;
 pub use catalog::{Action, Catalog, Done, Incoming, Kept, Search, Sort, Target, TestMode, Written};
 pub use column::{Column, Kind as ColumnKind};
 pub use draft::{Change, Draft, Refused, Which};
-pub use fields::{Fields, KEY_BYTES_MAX, Row, enrichable, key_text, merge};
+pub use fields::{Fields, KEY_BYTES_MAX, Row, enrichable, is_enrichable, key_text, merge};
 pub use import::{
     Chunk, Counts, Cursor, Import, ImportBatch, ImportError, ImportStatus, Imports, NewImport, Step,
 };

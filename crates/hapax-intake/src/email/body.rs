@@ -185,7 +185,10 @@ fn text_of(part: &Part<'_>, bytes: &[u8]) -> Result<Found, MessageFault> {
     let is_html = part.kind.kind == "text/html";
     let said = part.kind.parameter("charset").map(str::to_owned);
     let charset = said.or_else(|| is_html.then(|| html::charset(&decoded)).flatten());
-    let text = charset::decode(&decoded, charset.as_deref()).replace("\r\n", "\n");
+    let mut text = charset::decode(&decoded, charset.as_deref());
+    if text.contains('\r') {
+        text = text.replace("\r\n", "\n");
+    }
     let text = if is_html { html::to_text(&text) } else { text };
     if text.len() > TEXT_BYTES_MAX {
         return Err(MessageFault::Text);

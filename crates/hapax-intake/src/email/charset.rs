@@ -1,5 +1,7 @@
 //! Bytes of a mail made text, whatever it says they are. What is readable in them stays readable.
 
+use std::borrow::Cow;
+
 use mail_parser::decoders::charsets::map::charset_decoder;
 
 /// The text of `bytes`, which claim to be in `charset`.
@@ -34,16 +36,16 @@ fn guess(bytes: &[u8]) -> String {
 }
 
 /// What a transfer encoding hides. A faulty encoding hides little: what cannot be decoded stays as it is.
-pub(super) fn transferred(bytes: &[u8], encoding: &str) -> Vec<u8> {
+pub(super) fn transferred<'a>(bytes: &'a [u8], encoding: &str) -> Cow<'a, [u8]> {
     match encoding
         .trim()
         .trim_end_matches(';')
         .to_ascii_lowercase()
         .as_str()
     {
-        "base64" => base64(bytes).unwrap_or_else(|| bytes.to_vec()),
-        "quoted-printable" => quoted_printable(bytes, false),
-        _ => bytes.to_vec(),
+        "base64" => base64(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned),
+        "quoted-printable" => Cow::Owned(quoted_printable(bytes, false)),
+        _ => Cow::Borrowed(bytes),
     }
 }
 
@@ -74,7 +76,18 @@ const fn is_base64(byte: u8) -> bool {
 pub(super) fn quoted_printable(bytes: &[u8], is_word: bool) -> Vec<u8> {
     let mut plain = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some((&byte, after)) = rest.split_first() {
+    loop {
+        // What stands for itself is most of it.
+        let bare = if is_word {
+            memchr::memchr2(b'=', b'_', rest)
+        } else {
+            memchr::memchr(b'=', rest)
+        };
+        let (itself, from) = rest.split_at(bare.unwrap_or(rest.len()));
+        plain.extend_from_slice(itself);
+        let Some((&byte, after)) = from.split_first() else {
+            break;
+        };
         rest = after;
         match byte {
             b'_' if is_word => plain.push(b' '),

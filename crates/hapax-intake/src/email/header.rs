@@ -3,6 +3,7 @@
 use super::charset;
 use super::content_type::ContentType;
 use super::{keys, word};
+use crate::text::lines;
 
 /// Headers in their order, names in lower case.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +15,7 @@ impl Headers {
     pub(super) fn read(bytes: &[u8], bytes_max: usize) -> Option<(Self, usize)> {
         let mut raw: Vec<(String, Vec<u8>)> = Vec::new();
         let mut at = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        for line in lines(bytes) {
             at += line.len();
             if at > bytes_max {
                 return None;
@@ -32,21 +33,21 @@ impl Headers {
                 raw.push((name, value.to_vec()));
             }
         }
-        Some((Self::of(&raw), at))
+        Some((Self::of(raw), at))
     }
 
     /// Bytes beyond ASCII that are no UTF-8 are read in the charset that the message itself is in.
-    fn of(raw: &[(String, Vec<u8>)]) -> Self {
+    fn of(raw: Vec<(String, Vec<u8>)>) -> Self {
         let kind = raw.iter().find(|(name, _)| name == "content-type");
         let kind = kind.map(|(_, value)| ContentType::read(&String::from_utf8_lossy(value)));
         let charset = kind.as_ref().and_then(|kind| kind.parameter("charset"));
-        let text = |value: &[u8]| match str::from_utf8(value) {
-            Ok(text) => text.to_owned(),
-            Err(_) => charset::decode(value, charset),
+        let text = |value| {
+            String::from_utf8(value)
+                .unwrap_or_else(|broken| charset::decode(broken.as_bytes(), charset))
         };
         Self(
-            raw.iter()
-                .map(|(name, value)| (name.clone(), text(value)))
+            raw.into_iter()
+                .map(|(name, value)| (name, text(value)))
                 .collect(),
         )
     }

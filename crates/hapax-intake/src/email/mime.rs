@@ -3,6 +3,7 @@
 use super::content_type::ContentType;
 use super::fault::MessageFault;
 use super::header::Headers;
+use crate::text::lines;
 
 /// How deep parts may lie in parts.
 pub const DEPTH_MAX: usize = 32;
@@ -115,7 +116,7 @@ fn between<'a>(body: &'a [u8], boundary: &[u8]) -> Result<Vec<&'a [u8]>, Message
     let mut slices = Vec::new();
     let mut start = None;
     let mut at = 0;
-    for line in body.split_inclusive(|byte| *byte == b'\n') {
+    for line in lines(body) {
         let from = at;
         at += line.len();
         let Some(rest) = line

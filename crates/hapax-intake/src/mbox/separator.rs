@@ -1,5 +1,7 @@
 //! The line that begins a message in a mailbox file.
 
+use crate::text::lines;
+
 /// The longest line that can begin a message, in bytes.
 pub(super) const LINE_BYTES_MAX: usize = 2_048;
 
@@ -35,7 +37,7 @@ pub(super) fn blank(line: &[u8]) -> bool {
 /// Whether a text holds a line that would begin a message if the text stood in a mailbox file.
 pub(super) fn within(raw: &[u8]) -> bool {
     let mut after_blank = false;
-    raw.split_inclusive(|byte| *byte == b'\n').any(|line| {
+    lines(raw).any(|line| {
         let found = after_blank && read(line).is_some();
         after_blank = blank(line);
         found

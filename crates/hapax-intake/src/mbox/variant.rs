@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::lines;
+
 /// The kinds of mailbox files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Variant {
@@ -44,8 +46,12 @@ impl Variant {
             Self::Mboxo | Self::Mboxcl => 1,
             Self::Mboxrd | Self::Auto => usize::MAX,
         };
+        // Few messages have such a line.
+        if memchr::memmem::find(raw, b">From ").is_none() {
+            return raw.to_vec();
+        }
         let mut bytes = Vec::with_capacity(raw.len());
-        for line in raw.split_inclusive(|byte| *byte == b'\n') {
+        for line in lines(raw) {
             let quotes = line.iter().take_while(|byte| **byte == b'>').count();
             let is_quoted =
                 (1..=quotes_max).contains(&quotes) && line[quotes..].starts_with(b"From ");
@@ -65,7 +71,7 @@ impl fmt::Display for Variant {
 pub(super) fn content_length(raw: &[u8]) -> Option<(usize, usize)> {
     const NAME: &[u8] = b"content-length:";
     let (mut at, mut length) = (0, None);
-    for line in raw.split_inclusive(|byte| *byte == b'\n') {
+    for line in lines(raw) {
         at += line.len();
         if super::blank(line) {
             return Some((at, length?));

@@ -12,6 +12,7 @@ use hapax::job::Worker;
 use hapax_core::entry::{Import, ImportStatus, NewImport, Refused};
 use hapax_core::job::State;
 use hapax_core::{Error, Tenant};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::serve::Signals;
@@ -33,6 +34,8 @@ use bar::Bar;
 
 /// How often it is looked whether the import has ended, here or elsewhere.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often within that time the job of an import that has ended is looked at.
+const JOB_LOOKS: u32 = 50;
 
 pub(super) async fn run(args: &ImportMbox) -> Result<()> {
     let config = Config::load(&args.of.plain.store.flags())?;
@@ -139,12 +142,18 @@ impl Driven<'_> {
     ) -> Result<(bool, Option<String>)> {
         let place = job::place_alone(self.id);
         self.offer().await?;
-        let told = bar.clone();
+        let (told, over) = (bar.clone(), Arc::new(Notify::new()));
+        let tells_over = Arc::clone(&over);
         let handler = Importing {
             imports: Arc::clone(&self.store.imports),
             roots: Roots::One(root),
             watched,
-            progress: Arc::new(move |import: &Import| told.tell(import)),
+            progress: Arc::new(move |import: &Import| {
+                told.tell(import);
+                if import.status != ImportStatus::Running {
+                    tells_over.notify_one();
+                }
+            }),
         };
         let working = Worker::new(Arc::clone(&self.store.queue))
             .handler(job::kind(), handler)
@@ -153,7 +162,7 @@ impl Driven<'_> {
         let (mut interrupted, mut ended) = (false, Ok(None));
         let stop = async {
             tokio::select! {
-                done = self.ended(bar) => ended = done,
+                done = self.ended(bar, &over) => ended = done,
                 _ = signals.next() => interrupted = true,
             }
         };
@@ -169,9 +178,13 @@ impl Driven<'_> {
 
     /// Ends when the import has, or an attempt of ours failed: then it says why. While another process drives it, that
     /// is watched, and taken over if it dies.
-    async fn ended(&self, bar: &Bar) -> Result<Option<String>> {
+    async fn ended(&self, bar: &Bar, over: &Notify) -> Result<Option<String>> {
         loop {
-            tokio::time::sleep(LOOK).await;
+            // The end of what is driven here is told; what another process drives is looked at.
+            let is_told = tokio::time::timeout(LOOK, over.notified()).await.is_ok();
+            if is_told {
+                self.job_ended().await?;
+            }
             let import = self.now().await?;
             bar.tell(&import);
             if import.status != ImportStatus::Running {
@@ -188,6 +201,19 @@ impl Driven<'_> {
                 return Ok(Some(why.to_owned()));
             }
         }
+    }
+
+    /// Waits until the job has its end too, which is written right after that of the import. Without it the next start
+    /// finds the job and ends it.
+    async fn job_ended(&self) -> Result<()> {
+        for _ in 0..JOB_LOOKS {
+            let found = self.store.queue.job(self.tenant, job::id(self.id)).await?;
+            if found.is_none_or(|(job, _)| job.state.is_terminal()) {
+                break;
+            }
+            tokio::time::sleep(LOOK / JOB_LOOKS).await;
+        }
+        Ok(())
     }
 
     async fn now(&self) -> Result<Import> {

@@ -240,7 +240,7 @@ fn incoming(fields: Fields) -> Incoming {
     if let Some(refused) = keyless(&fields) {
         return Incoming::Refused(refused);
     }
-    match Draft::read(&fields.into_json(), |_| None) {
+    match Draft::of(fields) {
         Ok(draft) => Incoming::Insert(draft),
         Err(refused) => Incoming::Refused(refused),
     }

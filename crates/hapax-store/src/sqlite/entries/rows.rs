@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::fault::Fault;
 use super::statements::Statements;
-use crate::entry::{of_state, page, state};
+use crate::entry::{of_state, page, state_text};
 
 /// The tenant as it is stored.
 pub(super) fn tenant_bytes(tenant: Tenant) -> [u8; 16] {
@@ -101,7 +101,7 @@ pub(super) fn keep(
         tenant_bytes(tenant),
         old.entry_id,
         old.revision,
-        state(old).to_string(),
+        state_text(old)?,
         now.as_ms(),
     ])?;
     Ok(())

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 /// What a document is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Content {
+pub(crate) enum Content {
     /// Rows of measurements: whole numbers, amounts, coordinates, and doubles with all their digits.
     Numbers,
     /// Articles: sentences with accents, quotes and line ends.
@@ -18,7 +18,7 @@ pub enum Content {
 }
 
 impl Content {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Numbers => "numbers",
             Self::Text => "text",
@@ -28,13 +28,13 @@ impl Content {
 
 /// How the keys of every object stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub(crate) enum Order {
     Sorted,
     Shuffled,
 }
 
 impl Order {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sorted => "sorted",
             Self::Shuffled => "shuffled",
@@ -43,14 +43,19 @@ impl Order {
 }
 
 /// A document, in memory for us and as a file for other programs.
-pub struct Document {
-    pub bytes: Vec<u8>,
-    pub path: PathBuf,
+pub(crate) struct Document {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) path: PathBuf,
 }
 
 impl Document {
     /// A document of about this many bytes.
-    pub fn make(folder: &Path, bytes: usize, content: Content, order: Order) -> Result<Self> {
+    pub(crate) fn make(
+        folder: &Path,
+        bytes: usize,
+        content: Content,
+        order: Order,
+    ) -> Result<Self> {
         let mut maker = Maker {
             dice: Dice(0x9E37_79B9_7F4A_7C15),
             order,
@@ -92,7 +97,10 @@ impl Maker {
         let readings: Vec<String> = (0..count).map(|_| self.dice.double()).collect();
         let members = vec![
             ("amount", self.dice.decimals(2)),
-            ("at", (1_700_000_000_000 + self.dice.below(1 << 36)).to_string()),
+            (
+                "at",
+                (1_700_000_000_000 + self.dice.below(1 << 36)).to_string(),
+            ),
             ("latitude", self.dice.decimals(6)),
             ("longitude", self.dice.decimals(6)),
             ("readings", format!("[{}]", readings.join(","))),
@@ -120,8 +128,22 @@ impl Maker {
 
     fn sentences(&mut self, count: usize) -> String {
         const WORDS: [&str; 16] = [
-            "once", "record", "ledger", "café", "plan", "lease", "the", "of", "outcome", "and",
-            "naïve", "settles", "\\\"quoted\\\"", "key", "receipt", "worker",
+            "once",
+            "record",
+            "ledger",
+            "café",
+            "plan",
+            "lease",
+            "the",
+            "of",
+            "outcome",
+            "and",
+            "naïve",
+            "settles",
+            "\\\"quoted\\\"",
+            "key",
+            "receipt",
+            "worker",
         ];
         let mut text = String::from("\"");
         for sentence in 0..count {

@@ -125,11 +125,7 @@ fn compare(report: &mut Report, size: &str) -> Result<()> {
                     continue;
                 }
                 let value = cpu(peer)? / cpu(subjects::HAPAX)?;
-                report.ratio(
-                    format!("CPU of {peer} over hapax's, {case}"),
-                    value,
-                    want,
-                );
+                report.ratio(format!("CPU of {peer} over hapax's, {case}"), value, want);
             }
         }
     }

@@ -13,20 +13,20 @@ use sha2::{Digest, Sha256};
 
 use crate::documents::Document;
 
-pub const HAPAX: &str = "hapax hcj-1";
-pub const SERDE: &str = "serde Value + JCS crate";
-pub const PYTHON: &str = "Python json + hashlib";
-pub const NODE: &str = "JavaScript, sorted keys";
+pub(crate) const HAPAX: &str = "hapax hcj-1";
+pub(crate) const SERDE: &str = "serde Value + JCS crate";
+pub(crate) const PYTHON: &str = "Python json + hashlib";
+pub(crate) const NODE: &str = "JavaScript, sorted keys";
 
 /// What one turn found: costs of one document, and the digest.
 #[derive(Clone)]
-pub struct Timing {
-    pub digest: String,
-    pub wall_s: f64,
-    pub cpu_s: f64,
+pub(crate) struct Timing {
+    pub(crate) digest: String,
+    pub(crate) wall_s: f64,
+    pub(crate) cpu_s: f64,
 }
 
-pub enum Subject {
+pub(crate) enum Subject {
     Hapax,
     Serde,
     Program {
@@ -38,7 +38,7 @@ pub enum Subject {
 
 impl Subject {
     /// Everybody, in the order of their turns. A check does without the programs that are not installed.
-    pub fn all(check: bool) -> Result<Vec<Self>> {
+    pub(crate) fn all(check: bool) -> Result<Vec<Self>> {
         let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/hash");
         let mut subjects = vec![Self::Hapax, Self::Serde];
         for (name, profile, command, script) in [
@@ -58,7 +58,7 @@ impl Subject {
         Ok(subjects)
     }
 
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Hapax => HAPAX,
             Self::Serde => SERDE,
@@ -67,7 +67,7 @@ impl Subject {
     }
 
     /// The profile of ours that gives the same bytes.
-    pub fn profile(&self) -> Profile {
+    pub(crate) fn profile(&self) -> Profile {
         match self {
             Self::Hapax | Self::Serde => Profile::Hcj1,
             Self::Program { profile, .. } => *profile,
@@ -75,7 +75,7 @@ impl Subject {
     }
 
     /// Hashes the document again and again for at least `turn`.
-    pub fn run(&mut self, document: &Document, turn: Duration) -> Result<Timing> {
+    pub(crate) fn run(&mut self, document: &Document, turn: Duration) -> Result<Timing> {
         match self {
             Self::Hapax => here(turn, || {
                 Ok(canonical::hash(&document.bytes, Profile::Hcj1)?)
@@ -86,12 +86,10 @@ impl Subject {
     }
 
     /// The most memory a program of its own ever had; those in this process cannot be told apart.
-    pub fn peak_memory(&self) -> Result<Option<u64>> {
+    pub(crate) fn peak_memory(&self) -> Result<Option<u64>> {
         match self {
             Self::Hapax | Self::Serde => Ok(None),
-            Self::Program { program, .. } => {
-                Ok(Some(Tree::of(program.child.id()).peak_memory()?))
-            }
+            Self::Program { program, .. } => Ok(Some(Tree::of(program.child.id()).peak_memory()?)),
         }
     }
 }
@@ -126,7 +124,7 @@ fn own_cpu_s() -> f64 {
 }
 
 /// A program that hashes the file we name, again and again, and says what it took.
-pub struct Program {
+pub(crate) struct Program {
     child: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -150,7 +148,12 @@ impl Program {
     }
 
     fn run(&mut self, document: &Path, turn: Duration) -> Result<Timing> {
-        writeln!(self.orders, "{}\t{}", turn.as_secs_f64(), document.display())?;
+        writeln!(
+            self.orders,
+            "{}\t{}",
+            turn.as_secs_f64(),
+            document.display()
+        )?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         let fields: Vec<&str> = line.split_whitespace().collect();

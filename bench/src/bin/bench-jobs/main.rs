@@ -73,8 +73,8 @@ async fn main() -> Result<()> {
         }
     } else {
         Sizes {
-            postgres: 20_000,
-            sqlite: 5_000,
+            postgres: 10_000,
+            sqlite: 3_000,
             rounds: ROUNDS,
         }
     };

@@ -76,6 +76,12 @@ pub(crate) struct Costs {
 
 impl Costs {
     pub(crate) fn add(&mut self, subject: &'static str, case: &'static str, cost: Cost) {
+        eprintln!(
+            "  {subject:<24} {case:<30} {:>8.0} jobs/s {:>8.1} µs CPU {:>8.1} µs database",
+            1.0 / cost.wall_s,
+            cost.cpu_us,
+            cost.database_cpu_us.unwrap_or_default()
+        );
         let key = (subject, case);
         if !self.order.contains(&key) {
             self.order.push(key);

@@ -2,7 +2,8 @@
 //! where containers end and how shuffled objects are sorted. It builds no values.
 //!
 //! A container whose text is already in hcj-1 form is *clean*: it is later copied as one slice,
-//! so nothing beneath it is kept. Only objects with keys out of order have their members noted.
+//! so nothing beneath it is kept. Only objects with keys out of order have their members noted, and of those the
+//! ones in hcj-1 form are copied as one slice too.
 
 use std::cmp::Ordering;
 
@@ -19,6 +20,8 @@ pub(super) struct Member {
     pub(super) value: u32,
     /// Number of the first container that starts at or after the value.
     pub(super) container: u32,
+    /// Offset after the value if the member stands in hcj-1 form, else 0.
+    pub(super) end: u32,
 }
 
 /// One container; they are numbered in the order in which they start.
@@ -132,6 +135,7 @@ impl Pass<'_> {
         }
         loop {
             let key = end;
+            let others = std::mem::replace(&mut self.clean, true);
             if byte(self.bytes, key) != b'"' {
                 return Err(Reject::syntax(key, "expected a key"));
             }
@@ -153,8 +157,14 @@ impl Pass<'_> {
                 key: short(key),
                 value: short(end),
                 container: short(self.containers.len()),
+                end: 0,
             });
+            let member = self.pending.len() - 1;
             end = self.value(end, depth + 1)?;
+            if self.clean {
+                self.pending[member].end = short(end);
+            }
+            self.clean &= others;
             end = self.blanks(end);
             match byte(self.bytes, end) {
                 b',' => end = self.blanks(end + 1),
@@ -257,6 +267,12 @@ impl Pass<'_> {
         loop {
             match self.bytes.get(at) {
                 Some(b'"') => return Ok(at + 1),
+                Some(b'\\')
+                    if matches!(byte(self.bytes, at + 1), b'n' | b'"' | b'\\' | b't' | b'r') =>
+                {
+                    // As hcj-1 writes them.
+                    at = scan::plain_end(self.bytes, at + 2);
+                }
                 Some(b'\\') => {
                     let (unit, end) = scan::escape(self.bytes, at)?;
                     let Unit::Char(char) = unit else {
@@ -276,9 +292,10 @@ impl Pass<'_> {
     #[inline]
     fn number(&mut self, at: usize) -> Result<usize, Reject> {
         let shape = scan::number(self.bytes, at)?;
-        if !number::is_canonical(&self.bytes[at..shape.end], &shape) {
+        let literal = &self.text[at..shape.end];
+        if !number::is_canonical(literal, &shape) {
             self.clean = false;
-            if number::overflows(&self.text[at..shape.end], &shape) {
+            if number::overflows(literal, &shape) {
                 return Err(Reject::new(Reason::NumberOutOfRange, at));
             }
         }

@@ -7,21 +7,63 @@ use super::scan::Literal;
 /// form of that double is the literal again.
 const EXACT_DIGITS: usize = 15;
 
+/// Literals of up to this many digits fit a word.
+const WORD_DIGITS: usize = 19;
+
 /// Whether hcj-1 writes the literal as it stands. May say no where the answer is yes.
 #[inline]
-pub(super) fn is_canonical(literal: &[u8], shape: &Literal) -> bool {
-    if shape.exponent || shape.integer_digits + shape.fraction_digits > EXACT_DIGITS {
+pub(super) fn is_canonical(literal: &str, shape: &Literal) -> bool {
+    let digits = shape.integer_digits + shape.fraction_digits;
+    if shape.exponent || digits > WORD_DIGITS {
         return false;
     }
     if shape.fraction_digits == 0 {
-        return literal != b"-0";
+        return digits <= EXACT_DIGITS && literal != "-0"
+            || digits > EXACT_DIGITS && word(literal) <= 1 << f64::MANTISSA_DIGITS;
     }
-    if literal.last() == Some(&b'0') {
+    if literal.ends_with('0') {
         return false;
     }
     // Below 1e-6 ECMAScript turns to exponents.
-    let unsigned = literal.strip_prefix(b"-").unwrap_or(literal);
-    !unsigned.starts_with(b"0.000000")
+    let unsigned = literal.strip_prefix('-').unwrap_or(literal);
+    !unsigned.starts_with("0.000000") && (digits <= EXACT_DIGITS || is_shortest(literal, shape))
+}
+
+/// The digits of a literal, its point left out.
+fn word(literal: &str) -> u64 {
+    let digits = literal.bytes().filter(u8::is_ascii_digit);
+    digits.fold(0, |word, digit| word * 10 + u64::from(digit - b'0'))
+}
+
+/// Whether a literal with a fraction, whose last digit is not 0, is the shortest of its double and, of those, the
+/// nearest. May say no where the answer is yes.
+///
+/// With k decimals and a double of m / 2^s, everything is compared in steps of 1 / (10^k 2^s): there the double is
+/// m 10^k, one unit of the last digit is 2^s, and what rounds to the double is up to 10^k / 2 away from it.
+fn is_shortest(literal: &str, shape: &Literal) -> bool {
+    let word = word(literal);
+    if word < 10_u64.pow(15) {
+        return true;
+    }
+    let bits = double(literal).abs().to_bits();
+    let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
+    let Some(shift @ 1..=70) = 1075_u64.checked_sub(bits >> 52) else {
+        return false;
+    };
+    // At a power of two the room below is smaller; beyond 17 digits nothing is the shortest.
+    if mantissa == 1 << 52 || word >= 10_u64.pow(17) {
+        return false;
+    }
+    let Ok(decimals) = u32::try_from(shape.fraction_digits) else {
+        return false;
+    };
+    let power = 10_u128.pow(decimals);
+    let double = u128::from(mantissa) * power;
+    let distance = |word: u64| (u128::from(word) << shift).abs_diff(double);
+    let shorter = word - word % 10;
+    distance(word) < 1 << (shift - 1)
+        && distance(shorter) > power / 2
+        && distance(shorter + 10) > power / 2
 }
 
 /// Whether the literal is beyond the range of a double.
@@ -113,4 +155,75 @@ fn shortest(double: f64) -> (String, i32) {
     let before = i32::try_from(whole.len()).expect("at most 21 digits before the point");
     let leading = i32::try_from(leading).expect("at most 7 leading zeros");
     (trimmed.to_owned(), before + exponent - leading)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::scan;
+    use super::*;
+
+    fn written(literal: &str) -> (bool, String) {
+        let shape = scan::number(literal.as_bytes(), 0).expect("a number");
+        let mut out = Vec::new();
+        hcj(literal, &shape, &mut |bytes| out.extend_from_slice(bytes));
+        let out = String::from_utf8(out).expect("digits");
+        (is_canonical(literal, &shape), out)
+    }
+
+    #[test]
+    fn doubles_with_all_their_digits_need_no_writing() {
+        for literal in [
+            "123.45678901234568",
+            "0.1234567890123456",
+            "1.0000000000000002",
+        ] {
+            assert_eq!(written(literal), (true, literal.to_owned()));
+        }
+        for integer in ["1700000000000001", "9007199254740992", "-9007199254740992"] {
+            assert_eq!(written(integer), (true, integer.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_longer_or_farther_spelling_is_seen() {
+        for (literal, shortest) in [
+            ("0.3000000000000000444", "0.30000000000000004"),
+            ("0.1000000000000000055", "0.1"),
+            ("0.30000000000000005", "0.30000000000000004"),
+            ("5.0000000000000001", "5"),
+        ] {
+            assert_eq!(written(literal), (false, shortest.to_owned()));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn what_is_called_canonical_is_written_the_same(literal in "-?(0|[1-9][0-9]{0,8})\\.[0-9]{0,16}[1-9]") {
+            let (canonical, out) = written(&literal);
+            prop_assert!(!canonical || out == literal);
+        }
+
+        #[test]
+        fn the_neighbours_of_a_shortest_form_are_told_from_it(double in 1e-6_f64..1e9, by in -3_i64..=3) {
+            let text = ecmascript(double);
+            prop_assume!(text.contains('.'));
+            let (whole, fraction) = text.split_once('.').expect("it was just seen");
+            let digits: i64 = format!("{whole}{fraction}").parse().expect("17 digits at most");
+            let moved = format!("{:0width$}", digits + by, width = text.len() - 1);
+            let (whole, fraction) = moved.split_at(moved.len() - fraction.len());
+            let moved = format!("{whole}.{fraction}");
+            let (canonical, out) = written(&moved);
+            prop_assert!(!canonical || out == moved, "{moved} is {out}");
+        }
+
+        #[test]
+        fn the_shortest_form_is_nearly_always_known(doubles in proptest::collection::vec(1.0_f64..1e6, 64)) {
+            let known = doubles.iter().filter(|double| written(&ecmascript(**double)).0).count();
+            prop_assert!(known >= 60);
+        }
+    }
 }

@@ -100,7 +100,17 @@ impl<'d, S: Sink> Writer<'d, S> {
                 writer.member(key, value, &mut next, context)
             })
         } else {
+            // What is not looked into is copied as it stands.
+            let copies = context.selection.is_none() && context.routes.is_empty();
             for member in members {
+                if copies && member.end > 0 {
+                    if !std::mem::replace(&mut context.first, false) {
+                        self.sink.put(b",");
+                    }
+                    let whole = member.key as usize..member.end as usize;
+                    self.sink.put(&self.bytes[whole]);
+                    continue;
+                }
                 let mut next = Some(member.container);
                 self.member(
                     member.key as usize,
@@ -239,11 +249,11 @@ impl<'d, S: Sink> Writer<'d, S> {
             b'"' => self.string(at),
             b'-' | b'0'..=b'9' => {
                 let shape = scan::number(self.bytes, at).expect("the index accepted the number");
-                let literal = &self.bytes[at..shape.end];
+                let literal = &self.text[at..shape.end];
                 if number::is_canonical(literal, &shape) {
-                    self.sink.put(literal);
+                    self.sink.put(literal.as_bytes());
                 } else {
-                    number::hcj(&self.text[at..shape.end], &shape, &mut |bytes| {
+                    number::hcj(literal, &shape, &mut |bytes| {
                         self.sink.put(bytes);
                     });
                 }

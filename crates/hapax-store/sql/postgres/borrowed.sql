@@ -12,3 +12,6 @@ SET LOCAL enable_bitmapscan = off;
 SET LOCAL enable_nestloop = off;
 SET LOCAL enable_mergejoin = off;
 SET LOCAL enable_sort = off;
+SET LOCAL random_page_cost = 0.01;
+SET LOCAL seq_page_cost = 0.01;
+SET LOCAL cpu_index_tuple_cost = 0.1;

@@ -17,7 +17,7 @@ pub(super) const WRITE: &str = include_str!("../../../sql/postgres/job_write.sql
 const OP_INSERT: &str = include_str!("../../../sql/postgres/op_insert.sql");
 const OP_WRITE: &str = include_str!("../../../sql/postgres/op_write.sql");
 
-type Answers = Vec<Result<Done, Refusal>>;
+pub(super) type Answers = Vec<Result<Done, Refusal>>;
 
 /// What was seen under the lock, and what of it changed.
 struct Bench {

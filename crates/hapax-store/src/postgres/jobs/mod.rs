@@ -1,9 +1,10 @@
 //! The queue of jobs in PostgreSQL. It locks, asks the rule, and writes what it is told, in two flights.
 //!
-//! Where to read on: `acts` is the heart, `leases` and `plans` are beside it, `link` says what a failure means.
+//! Where to read on: `acts` is the heart, `gather` is before it, `leases` and `plans` are beside it, `link` says what a failure means.
 
 mod acts;
 mod bell;
+mod gather;
 mod leases;
 pub(super) mod link;
 mod lists;
@@ -25,6 +26,7 @@ use super::PgLedger;
 use super::columns::get;
 use super::target::Target;
 use crate::vault::Ring;
+use gather::Desk;
 use link::{Order, Pool};
 use rows::Sealer;
 
@@ -39,6 +41,7 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 pub(super) struct Jobs {
     pub(super) pool: Pool,
     bell: Bell,
+    desk: Desk,
 }
 
 impl Jobs {
@@ -47,6 +50,7 @@ impl Jobs {
         Self {
             pool: Pool::new(target, links, commit_timeout),
             bell: Bell::default(),
+            desk: Desk::default(),
         }
     }
 
@@ -134,7 +138,7 @@ impl Queue for PgLedger {
     fn apply(&self, tenant: Tenant, acts: Vec<Act>) -> Answer<'_, Vec<Result<Done, Refusal>>> {
         Box::pin(async move {
             bounded("changing jobs", acts.len(), ACTS_MAX)?;
-            self.apply_acts(tenant, &acts).await
+            self.apply_gathered(tenant, acts).await
         })
     }
 

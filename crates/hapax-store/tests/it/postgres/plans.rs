@@ -6,7 +6,8 @@ use super::database::Database;
 
 /// As the ledger's own sessions have it.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; \
-    SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off";
+    SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; \
+    SET random_page_cost = 0.01; SET seq_page_cost = 0.01; SET cpu_index_tuple_cost = 0.1";
 
 async fn plan(raw: &Client, sql: &str, params: &str) -> Vec<String> {
     let statement: String = sql

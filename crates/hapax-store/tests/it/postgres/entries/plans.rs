@@ -6,7 +6,7 @@ use super::super::database::Database;
 
 /// As the ledger's own sessions have it.
 pub(super) const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; \
-    SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; \
+    SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; SET random_page_cost = 0.01; SET seq_page_cost = 0.01; SET cpu_index_tuple_cost = 0.1; \
     SET hapax.tenant = '00000000-0000-0000-0000-000000000001'";
 /// As a search has it beside that.
 const SEARCHING: &str =

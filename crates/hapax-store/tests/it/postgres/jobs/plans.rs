@@ -6,7 +6,7 @@ use super::super::database::Database;
 
 /// As the ledger's own sessions have it.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; \
-    SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; \
+    SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; SET random_page_cost = 0.01; SET seq_page_cost = 0.01; SET cpu_index_tuple_cost = 0.1; \
     SET hapax.tenant = '00000000-0000-0000-0000-000000000001'";
 
 /// For each of four tenants: many jobs of another kind that wait, many that rest, many that are finished, a few held,
@@ -49,8 +49,13 @@ async fn touched(raw: &Client, sql: &str, params: &str) -> (u64, String) {
         .fold("PREPARE it AS ".to_owned(), |all, line| all + line + "\n");
     raw.batch_execute("DEALLOCATE ALL").await.unwrap();
     raw.batch_execute(&statement).await.unwrap();
+    executed(raw, &format!("it({params})")).await
+}
+
+/// How many pages a prepared statement touches, and its plan. Nothing of it stays.
+async fn executed(raw: &Client, call: &str) -> (u64, String) {
     raw.batch_execute("BEGIN").await.unwrap();
-    let explain = format!("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) EXECUTE it({params})");
+    let explain = format!("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) EXECUTE {call}");
     let rows = raw.simple_query(&explain).await.unwrap();
     raw.batch_execute("ROLLBACK").await.unwrap();
     let line = |message| match message {
@@ -235,5 +240,53 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
         raw.batch_execute("RESET ROLE; ANALYZE job; ANALYZE op")
             .await
             .unwrap();
+    }
+}
+
+/// A session keeps the plan that it made when it was first asked, which is often before there is anything.
+#[tokio::test]
+async fn a_plan_made_of_empty_tables_does_not_walk_them_later() {
+    let database = Database::migrated().await;
+    let raw = database.raw().await;
+    raw.batch_execute("ALTER TABLE job SET (autovacuum_enabled = false)")
+        .await
+        .unwrap();
+    raw.batch_execute(SETTINGS).await.unwrap();
+    let tenant = "'00000000-0000-0000-0000-000000000001'";
+    let ids = "'{mine1,mine2,mine3}'";
+    let jobs = "'{x,x,x}', '{PLANNED,PLANNED,PLANNED}', '{ready,ready,ready}', '{NULL,NULL,NULL}', '{NULL,NULL,NULL}'";
+    let figures = "'{1,1,1}', '{1,1,1}', '{0,0,0}', '{9,9,9}', '{1,1,1}', '{1,1,1}', '{NULL,NULL,NULL}', '{NULL,NULL,NULL}', '{9,9,9}'";
+    let words =
+        "'{k,k,k}', '{x,x,x}', '{5,5,5}', '{w,w,w}', '{a,a,a}', '{u,u,u}', '{NULL,NULL,NULL}'";
+    let cases = [
+        (
+            sql!("job_plan"),
+            format!("{tenant}, 0, {ids}, {ids}, {words}"),
+        ),
+        (sql!("job_by_key"), format!("{tenant}, {ids}")),
+        (sql!("job_lock"), format!("{tenant}, {ids}, '{{}}'")),
+        (
+            sql!("job_write"),
+            format!("{tenant}, {ids}, {jobs}, {figures}"),
+        ),
+    ];
+    raw.batch_execute("SET ROLE hapax_app").await.unwrap();
+    for ((name, sql), params) in &cases {
+        let lines = sql.lines().filter(|line| !line.starts_with("--"));
+        let sql: String = lines.collect::<Vec<_>>().join("\n");
+        raw.batch_execute(&format!("PREPARE {name} AS {sql}"))
+            .await
+            .unwrap();
+        raw.batch_execute(&format!("BEGIN; EXECUTE {name}({params}); ROLLBACK"))
+            .await
+            .unwrap();
+    }
+    raw.batch_execute("RESET ROLE").await.unwrap();
+    raw.batch_execute(GROW).await.unwrap();
+
+    raw.batch_execute("SET ROLE hapax_app").await.unwrap();
+    for ((name, _), params) in &cases {
+        let (pages, plan) = executed(&raw, &format!("{name}({params})")).await;
+        assert!(pages > 0 && pages <= 200, "{name}: {pages} pages\n{plan}");
     }
 }

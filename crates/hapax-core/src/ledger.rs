@@ -151,6 +151,23 @@ impl Durability {
     }
 }
 
+/// What a ledger does beside claims. What it does not do it refuses with [`Kind::Unsupported`](crate::Kind).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// It lists and counts records: [`Ledger::scan`] and [`Ledger::doubts`].
+    pub lists: bool,
+    /// It keeps the audit trail: notes on moves, [`Ledger::note`] and [`Ledger::notes`].
+    pub audits: bool,
+}
+
+impl Capabilities {
+    /// Everything.
+    pub const ALL: Self = Self {
+        lists: true,
+        audits: true,
+    };
+}
+
 /// Which records a scan lists, newest first or, with a prefix, by their keys. Freed and swept records are not listed.
 #[derive(Clone, Debug)]
 pub struct Scan {
@@ -323,6 +340,11 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// How much of what is acknowledged survives.
     fn durability(&self) -> Durability;
+
+    /// What it does beside claims.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
 
     /// The ledger's clock. Cheap, and never earlier than a time the same ledger gave before it by more
     /// than the precision of its clock.

@@ -5,7 +5,6 @@
 //! and `entries` that of entries beside them, `session` is what makes a session safe.
 
 mod batcher;
-mod clock;
 mod columns;
 mod entries;
 mod fault;
@@ -37,6 +36,7 @@ use hapax_core::{
     RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
+use crate::db_clock as clock;
 use crate::row::Applied;
 use batcher::Batcher;
 use clock::DbClock;

@@ -412,6 +412,12 @@ pub trait Ledger: Send + Sync + 'static {
         None
     }
 
+    /// A name of this store's own that no other store has, for what is kept of it elsewhere. `None` when it has none:
+    /// then nothing of it may be kept where another store's things are.
+    fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Stops background work and waits for it. The ledger answers [`Kind::Unavailable`](crate::Kind) afterwards.
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))

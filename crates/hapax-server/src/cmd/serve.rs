@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use hapax::Observer;
 use hapax::job::Identity;
-use hapax::{Engine, Observer};
 use hapax_core::OnLost;
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
@@ -128,7 +128,7 @@ pub(super) fn shared(
     on_lost: OnLost,
     dashboard: Option<PathBuf>,
 ) -> Result<App> {
-    let engine = Engine::new(Arc::clone(&store.ledger)).with_audit();
+    let engine = store.engine().with_audit();
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
     let desk = Desk::new(&config)?;
@@ -136,6 +136,7 @@ pub(super) fn shared(
     let imports = import::desk::Desk::new(&config, &store)?;
     let enrich = enrich::desk::Desk::new(&config, &store)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
+    metrics::ledger(store.ledger.as_ref());
     let started_at = store.ledger.now();
     let observer: Arc<Observer> = Arc::default();
     let live = Live::new(&store, &observer);

@@ -77,6 +77,16 @@ impl Link {
         }
     }
 
+    /// Whether a connection was made. It is made again by itself when it is lost.
+    pub(super) fn is_made(&self) -> bool {
+        self.wire.initialized()
+    }
+
+    /// Makes the connection, if there is none.
+    pub(super) async fn connect(&self) -> Result<(), Failure> {
+        self.wire().await.map(drop)
+    }
+
     /// Sends one command.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
         let mut wire = self.wire().await?;

@@ -4,14 +4,19 @@
 //! Where to read on: `lua/*.lua` compare and set, `fields` is what a record looks like, `names` where it lies.
 
 mod answer;
+mod beside;
+mod breaker;
 mod fields;
 mod inspect;
 mod ledger;
 mod link;
 mod names;
+mod replays;
 mod script;
 mod target;
 
+pub use beside::BesideDatabase;
 pub use inspect::{Server, inspect};
 pub use ledger::{RedisLedger, RedisOptions};
+pub use replays::{RedisReplays, ReplayOptions};
 pub use target::Target;

@@ -13,6 +13,8 @@ use crate::row::Applied;
 /// Packing and unpacking more than this leaves the async thread.
 const INLINE_WORK_BYTES_MAX: usize = 64 * 1024;
 
+const LEDGER_ID: &str = include_str!("../../sql/sqlite/ledger_id.sql");
+
 impl Ledger for SqliteLedger {
     fn name(&self) -> &'static str {
         NAME
@@ -117,6 +119,13 @@ impl Ledger for SqliteLedger {
 
     fn purges(&self) -> Option<u64> {
         self.purges.shown()
+    }
+
+    fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {
+        Box::pin(self.read(|connection| {
+            let name: String = connection.query_row(LEDGER_ID, [], |row| row.get(0))?;
+            Ok(name.parse().ok())
+        }))
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -227,7 +227,10 @@ impl Keys {
         Self(ring)
     }
 
-    #[cfg(feature = "redis")]
+    #[cfg_attr(
+        not(feature = "redis"),
+        allow(dead_code, reason = "only Redis keeps anything elsewhere")
+    )]
     pub(crate) fn ring(&self) -> Option<&Ring> {
         self.0.as_deref()
     }

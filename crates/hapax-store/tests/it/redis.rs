@@ -3,6 +3,11 @@
 // Helpers of tests, which clippy does not know as such.
 #![allow(clippy::unwrap_used)]
 
+mod losses;
+mod promises;
+mod replays;
+mod server;
+
 use std::sync::Arc;
 
 use hapax_store::Clock;

@@ -56,7 +56,8 @@ async fn migrate_says_what_ran() {
             "0006_snapshot",
             "0007_entry",
             "0008_t1",
-            "0009_lists"
+            "0009_lists",
+            "0010_shared_cache"
         ]
     );
 }

@@ -63,7 +63,8 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0006_snapshot",
             "0007_entry",
             "0008_t1",
-            "0009_lists"
+            "0009_lists",
+            "0010_shared_cache"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");

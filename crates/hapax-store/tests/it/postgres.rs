@@ -12,6 +12,7 @@ mod jobs;
 mod kept_snapshots;
 mod opening;
 mod plans;
+mod purges;
 mod vault;
 mod wakeups;
 mod within;

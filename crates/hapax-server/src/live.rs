@@ -221,9 +221,10 @@ impl Live {
     async fn gauges(&self, tenant: Tenant) -> Result<Gauges, Error> {
         let looks_at = usize::try_from(COUNTED_MAX).unwrap_or(usize::MAX);
         let ledger = &self.store.ledger;
-        let in_doubt = match ledger.capabilities().lists {
-            true => Some(capped(ledger.doubts(tenant, looks_at).await?)),
-            false => None,
+        let in_doubt = if ledger.capabilities().lists {
+            Some(capped(ledger.doubts(tenant, looks_at).await?))
+        } else {
+            None
         };
         let tallies = self.store.queue.tally(tenant, COUNTED_MAX).await?;
         let batches = self.store.batches.open_batches(tenant, COUNTED_MAX).await?;

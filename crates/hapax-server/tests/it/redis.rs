@@ -59,13 +59,13 @@ fn action(server: &Server, key: &str) -> String {
 }
 
 /// The value of a metric, by its name and labels as they are written.
-fn metric(server: &Server, name: &str) -> f64 {
+fn metric(server: &Server, name: &str) -> u64 {
     let text = server.send("GET", "/metrics", &[], b"").text();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.map_or(0.0, |value| value.trim().parse().unwrap())
+    line.map_or(0, |value| value.trim().parse().unwrap())
 }
 
-fn hits(server: &Server) -> f64 {
+fn hits(server: &Server) -> u64 {
     metric(server, "hapax_replay_cache_total{answer=\"hit\"}")
 }
 

@@ -63,9 +63,10 @@ fn answers(target: &str, servers: &[Server]) -> Check {
         let major = version.split('.').next().and_then(|part| part.parse().ok());
         major.is_some_and(|major: u32| major < 6)
     };
-    match versions.iter().any(is_old) {
-        true => Check::warn(WHAT, found, "tested with 7; use 6 or newer"),
-        false => Check::ok(WHAT, found),
+    if versions.iter().any(is_old) {
+        Check::warn(WHAT, found, "tested with 7; use 6 or newer")
+    } else {
+        Check::ok(WHAT, found)
     }
 }
 

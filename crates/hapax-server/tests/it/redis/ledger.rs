@@ -19,7 +19,7 @@ fn nodes_share_keys_in_redis_and_say_that_it_is_best_effort() {
         );
         assert_eq!(one.send("GET", "/ready", &[], b"").status, 200);
         let info = "hapax_ledger_info{store=\"redis\",durability=\"best_effort\"}";
-        assert_eq!(metric(&one, info), 1.0);
+        assert_eq!(metric(&one, info), 1);
         assert!(one.log().contains("may be lost on failover"));
         // The refusal: Redis lists nothing.
         let list = one.bearing(super::TOKEN, "GET", "/v1/keys", "");

@@ -61,7 +61,7 @@ async fn once_an_outcome_is_taken_back_no_node_knows_the_count_from_before() {
         assert_eq!(known(&watcher).await, before + 1);
     }
     // What somebody does by hand counts too.
-    let stored = settled(&other, "by hand").await;
+    let stored = settled(&other, "by-hand").await;
     let before = known(&watcher).await;
     let raw = database.raw().await;
     let delete = "DELETE FROM idempotency_keys WHERE id = $1";

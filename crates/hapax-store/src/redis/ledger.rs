@@ -36,6 +36,9 @@ const CHECKING: &str = "checking Redis";
 /// How long the mark of a check stays.
 const MARK_MS: &str = "60000";
 
+/// Moves with their places in a batch.
+type Numbered = Vec<(usize, Move)>;
+
 /// How a [`RedisLedger`] is run.
 #[derive(Clone)]
 pub struct RedisOptions {
@@ -195,7 +198,7 @@ impl RedisLedger {
                 "keeps no audit trail, so a move has no note",
             ));
         }
-        let mut of_records: Vec<(RecordId, Tenant, Vec<(usize, Move)>)> = Vec::new();
+        let mut of_records: Vec<(RecordId, Tenant, Numbered)> = Vec::new();
         for (at, step) in moves.into_iter().enumerate() {
             let (id, tenant) = (step.next.id, step.next.scope.tenant);
             match of_records
@@ -221,12 +224,13 @@ impl RedisLedger {
         done.into_iter()
             .map(|(_, swap)| swap)
             .collect::<Result<Vec<_>, Error>>()
-            .map_err(|error| match error.kind() {
+            .map_err(|error| {
                 // Some of the moves stand, so nobody may be told that nothing was written.
-                Kind::Unavailable if wrote => {
+                if wrote && error.kind() == Kind::Unavailable {
                     Error::new(Kind::OutcomeUnknown, SWAPPING).caused_by(error)
+                } else {
+                    error
                 }
-                _ => error,
             })
     }
 

@@ -19,6 +19,8 @@ pub enum Kind {
     Limit,
     /// The store is set up in a way that would break a promise, so it is not used.
     Unsafe,
+    /// This store does not do that, and says so by its [`Capabilities`](crate::Capabilities). A retry does not help.
+    Unsupported,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             Kind::Corrupt => "HX003",
             Kind::Limit => "HX004",
             Kind::Unsafe => "HX005",
+            Kind::Unsupported => "HX006",
         }
     }
 }
@@ -107,7 +110,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self.kind {
             Kind::Unavailable | Kind::OutcomeUnknown => true,
-            Kind::Corrupt | Kind::Limit | Kind::Unsafe => false,
+            Kind::Corrupt | Kind::Limit | Kind::Unsafe | Kind::Unsupported => false,
         }
     }
 }
@@ -122,6 +125,7 @@ impl fmt::Display for Error {
             (None, Kind::Corrupt) => f.write_str(": the stored record is not readable"),
             (None, Kind::Limit) => f.write_str(": over a limit"),
             (None, Kind::Unsafe) => f.write_str(": the store is set up unsafely"),
+            (None, Kind::Unsupported) => f.write_str(": this store does not do that"),
         }
     }
 }

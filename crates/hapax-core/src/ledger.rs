@@ -151,6 +151,23 @@ impl Durability {
     }
 }
 
+/// What a ledger does beside claims. What it does not do it refuses with [`Kind::Unsupported`](crate::Kind).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities {
+    /// It lists and counts records: [`Ledger::scan`] and [`Ledger::doubts`].
+    pub lists: bool,
+    /// It keeps the audit trail: notes on moves, [`Ledger::note`] and [`Ledger::notes`].
+    pub audits: bool,
+}
+
+impl Capabilities {
+    /// Everything.
+    pub const ALL: Self = Self {
+        lists: true,
+        audits: true,
+    };
+}
+
 /// Which records a scan lists, newest first or, with a prefix, by their keys. Freed and swept records are not listed.
 #[derive(Clone, Debug)]
 pub struct Scan {
@@ -329,6 +346,11 @@ pub trait Ledger: Send + Sync + 'static {
         false
     }
 
+    /// What it does beside claims.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
+
     /// The ledger's clock. Cheap, and never earlier than a time the same ledger gave before it by more
     /// than the precision of its clock.
     fn now(&self) -> Time;
@@ -393,6 +415,12 @@ pub trait Ledger: Send + Sync + 'static {
     /// `None` when the ledger cannot tell: then nothing may be answered from a cache.
     fn purges(&self) -> Option<u64> {
         None
+    }
+
+    /// A name of this store's own that no other store has, for what is kept of it elsewhere. `None` when it has none:
+    /// then nothing of it may be kept where another store's things are.
+    fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Stops background work and waits for it. The ledger answers [`Kind::Unavailable`](crate::Kind) afterwards.

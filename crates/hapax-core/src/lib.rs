@@ -44,6 +44,7 @@ pub mod outcome;
 pub mod overrule;
 pub mod policy;
 pub mod record;
+pub mod replays;
 pub mod scope;
 pub mod snapshot;
 pub mod time;
@@ -54,11 +55,14 @@ pub use error::{Error, Invalid, Kind};
 pub use fingerprint::{Fingerprint, Principal, Subject};
 pub use key::Key;
 pub use lease::{Epoch, Fence, Lease, Owner};
-pub use ledger::{Answer, Durability, Ledger, Move, Page, Prefix, Scan, Swap, Sweep, Swept, Wake};
+pub use ledger::{
+    Answer, Capabilities, Durability, Ledger, Move, Page, Prefix, Scan, Swap, Sweep, Swept, Wake,
+};
 pub use note::{Action, Note, NoteId, NotePage, NoteScan};
 pub use outcome::{Body, Outcome, Receipt};
 pub use overrule::{Ruling, overrule};
 pub use policy::{OnLost, Policy};
 pub use record::{Record, RecordId, State, Version};
+pub use replays::Replays;
 pub use scope::{Scope, Space, Tenant};
 pub use time::Time;

@@ -9,7 +9,7 @@ use hapax_core::entry::Schema;
 use hapax_core::job::{JobId, JobKind, State};
 use hapax_store::{Role, TokenId};
 
-use crate::config::Flags;
+use crate::config::{Flags, RedisMode};
 use crate::import::asked;
 
 /// Idempotency keys as a service: a key is claimed once, and its outcome is recorded once.
@@ -25,7 +25,7 @@ pub(crate) struct Cli {
 }
 
 const PRECEDENCE: &str =
-    "A flag wins over a variable (HAPAX_LISTEN, HAPAX_DATA, HAPAX_DATABASE, HAPAX_CONFIG), \
+    "A flag wins over a variable (HAPAX_LISTEN, HAPAX_DATA, HAPAX_DATABASE, HAPAX_REDIS, HAPAX_CONFIG), \
 a variable over the config file, the file over the default. hapax.default.toml lists every key.
 Exit codes: 0 done, 1 failed, 2 wrong use.";
 
@@ -85,6 +85,12 @@ pub(crate) struct Store {
     /// `sqlite:PATH` or `postgres://…` [default: SQLite in the data folder].
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// `redis://…` or `redis+cluster://…`: answers replays in front of the database [default: none].
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis: Option<String>,
+    /// What Redis is for: `cache`, or `ledger` to claim keys in Redis alone, best effort [default: cache].
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) redis_mode: Option<RedisMode>,
 }
 
 impl Store {
@@ -93,11 +99,15 @@ impl Store {
             config,
             data,
             database,
+            redis,
+            redis_mode,
         } = self.clone();
         Flags {
             config,
             data,
             database,
+            redis,
+            redis_mode,
             listen: None,
         }
     }

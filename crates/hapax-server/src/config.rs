@@ -33,6 +33,11 @@ pub(crate) struct Config {
     /// Where `database` leads to a pooler: the server itself.
     pub(crate) database_direct: String,
     pub(crate) durability: Durability,
+    pub(crate) redis: String,
+    pub(crate) redis_mode: RedisMode,
+    pub(crate) redis_wait_replicas: usize,
+    pub(crate) redis_timeout_ms: u64,
+    pub(crate) redis_keep_seconds: u64,
     pub(crate) shutdown_ms: u64,
     pub(crate) sweep_interval_ms: u64,
     pub(crate) sweep_grace_ms: u64,
@@ -89,6 +94,16 @@ pub(crate) enum Durability {
     Relaxed,
 }
 
+/// What Redis is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RedisMode {
+    /// It answers replays in front of the database, and grants nothing.
+    Cache,
+    /// Keys are claimed in it alone. What it acknowledged may be lost on failover.
+    Ledger,
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -107,6 +122,11 @@ impl Default for Config {
             database: String::new(),
             database_direct: String::new(),
             durability: Durability::Full,
+            redis: String::new(),
+            redis_mode: RedisMode::Cache,
+            redis_wait_replicas: 0,
+            redis_timeout_ms: 50,
+            redis_keep_seconds: 3600,
             shutdown_ms: 10_000,
             sweep_interval_ms: 3_600_000,
             sweep_grace_ms: 86_400_000,
@@ -175,6 +195,8 @@ pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) database: Option<String>,
+    pub(crate) redis: Option<String>,
+    pub(crate) redis_mode: Option<RedisMode>,
 }
 
 impl Config {
@@ -246,6 +268,9 @@ impl Config {
         };
         // Hyper takes no smaller buffer.
         at_least("header_bytes_max", self.header_bytes_max as u64, 8192)?;
+        at_least("redis_timeout_ms", self.redis_timeout_ms, 1)?;
+        at_least("redis_keep_seconds", self.redis_keep_seconds, 1)?;
+        crate::store::redis::check(self)?;
         at_least("connections_max", self.connections_max as u64, 1)?;
         at_least("header_timeout_ms", self.header_timeout_ms, 1)?;
         at_least("body_idle_timeout_ms", self.body_idle_timeout_ms, 1)?;
@@ -315,6 +340,12 @@ impl Flags {
         }
         if let Some(database) = &self.database {
             config.database.clone_from(database);
+        }
+        if let Some(redis) = &self.redis {
+            config.redis.clone_from(redis);
+        }
+        if let Some(mode) = self.redis_mode {
+            config.redis_mode = mode;
         }
     }
 }

@@ -220,7 +220,12 @@ impl Live {
 
     async fn gauges(&self, tenant: Tenant) -> Result<Gauges, Error> {
         let looks_at = usize::try_from(COUNTED_MAX).unwrap_or(usize::MAX);
-        let in_doubt = self.store.ledger.doubts(tenant, looks_at).await?;
+        let ledger = &self.store.ledger;
+        let in_doubt = if ledger.capabilities().lists {
+            Some(capped(ledger.doubts(tenant, looks_at).await?))
+        } else {
+            None
+        };
         let tallies = self.store.queue.tally(tenant, COUNTED_MAX).await?;
         let batches = self.store.batches.open_batches(tenant, COUNTED_MAX).await?;
         let open = |kind| {
@@ -229,7 +234,7 @@ impl Live {
             capped(open.map(|tally| tally.count).sum())
         };
         Ok(Gauges {
-            in_doubt: Some(capped(in_doubt)),
+            in_doubt,
             jobs: Some(jobs(&tallies)),
             receipts_open: Some(open(intents::inbox::kind())),
             imports_running: Some(open(import::job::kind())),

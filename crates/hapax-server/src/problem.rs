@@ -90,6 +90,11 @@ pub(crate) fn store(error: &Error) -> Problem {
         .retry_after(Duration::from_secs(1)),
         Kind::Limit => too_large("the request is over a limit of the store; send less"),
         Kind::Corrupt | Kind::Unsafe => internal(),
+        Kind::Unsupported => Problem::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "not_supported",
+            "the store that this server was started with does not do that; see docs/operations.md",
+        ),
     }
 }
 

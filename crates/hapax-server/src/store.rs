@@ -1,15 +1,18 @@
 //! Opens the store that the configuration names. What a store does is `hapax-store`'s business.
 
+pub(crate) mod redis;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use hapax::Engine;
 use hapax_core::entry::{Batches, Catalog, Imports};
 use hapax_core::job::Queue;
 use hapax_core::snapshot::Snapshots;
-use hapax_core::{Durability, Ledger, Note};
+use hapax_core::{Durability, Ledger, Note, Replays};
 use hapax_store::postgres::PgOptions;
 use hapax_store::sqlite::SqliteOptions;
 use hapax_store::vault::{MasterKey, TenantKeys, Vault};
@@ -29,6 +32,8 @@ pub(crate) struct Store {
     pub(crate) batches: Arc<dyn Batches>,
     pub(crate) tokens: Arc<dyn Tokens>,
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
+    /// Outcomes that nodes share in Redis, in front of the ledger.
+    pub(crate) replays: Option<Arc<dyn Replays>>,
 }
 
 impl Store {
@@ -37,6 +42,20 @@ impl Store {
     /// # Errors
     /// [`Usage`] when the URL names no store, [`hapax_core::Error`] when the store cannot be opened or used safely.
     pub(crate) async fn open(config: &Config) -> Result<Self> {
+        let store = Self::open_database(config).await?;
+        redis::beside(store, config).await
+    }
+
+    /// An engine on its ledger, with the cache in front if there is one.
+    pub(crate) fn engine(&self) -> Engine {
+        let engine = Engine::new(Arc::clone(&self.ledger));
+        match &self.replays {
+            Some(replays) => engine.with_replays(Arc::clone(replays)),
+            None => engine,
+        }
+    }
+
+    async fn open_database(config: &Config) -> Result<Self> {
         let database = Database::of(config)?;
         let vault = vault()?;
         match &database {
@@ -53,6 +72,7 @@ impl Store {
                 let options = PgOptions {
                     vault,
                     direct: direct.filter(|url| !url.is_empty()),
+                    watches_purges: redis::is_cache(config),
                     ..PgOptions::default()
                 };
                 let opened = PgLedger::open(url, options).await;
@@ -65,6 +85,9 @@ impl Store {
 
     /// Stops the store's background work. A store that cannot be closed ends with the process.
     pub(crate) async fn close(&self) {
+        if let Some(replays) = &self.replays {
+            replays.close().await;
+        }
         if let Err(error) = self.ledger.close().await {
             tracing::warn!(%error, "the store did not close");
         }
@@ -92,6 +115,7 @@ impl Store {
             Arc::clone(&ledger) as Arc<dyn Batches>,
         );
         Self {
+            replays: None,
             queue,
             batches,
             snapshots: Arc::clone(&ledger) as Arc<dyn Snapshots>,

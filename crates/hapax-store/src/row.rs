@@ -74,7 +74,7 @@ impl Applied {
 
 impl Row {
     /// The columns of `record`, sealed if there are keys for it.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) fn of(record: &Record, ring: Option<&Ring>) -> Result<Self, Error> {
         let (tenant_id, id) = (record.scope.tenant.as_uuid(), record.id.as_uuid());
         let seal = Seal::new(ring, tenant_id, id);

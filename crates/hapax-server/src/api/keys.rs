@@ -67,7 +67,8 @@ pub(crate) struct Page {
 /// Lists keys, newest first, or by their beginning. For one page no more than 20000 keys are looked at, so with a filter
 /// a page may have few items or none and still have a next one.
 #[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys",
-    params(ListQuery), responses((status = 200, description = "A page of keys.", body = Page)))]
+    params(ListQuery), responses((status = 200, description = "A page of keys.", body = Page)),
+    extensions(("x-codes" = json!(["not_supported"]))))]
 pub(super) async fn list(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -153,7 +153,8 @@ pub(super) struct ErasedMany {
 /// Erases everything about a subject, wherever a route says who that is.
 #[utoipa::path(post, path = "/v1/erase", operation_id = "erase_subject",
     request_body(content = EraseBody, example = json!({"subject": "customer-7"})),
-    responses((status = 200, description = "How many keys were erased.", body = ErasedMany)))]
+    responses((status = 200, description = "How many keys were erased.", body = ErasedMany)),
+    extensions(("x-codes" = json!(["not_supported"]))))]
 pub(super) async fn erase_subject(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,

@@ -1,6 +1,8 @@
 //! `hapax doctor`: looks at everything `hapax serve` needs and says what to do about what is wrong.
 //! It opens the store as `serve` would, migrations included, and changes nothing else.
 
+mod redis;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -138,6 +140,7 @@ async fn checks(config: &Config) -> Result<Vec<Check>> {
         let next = "correct it; docs/guides/snapshots.md shows a whole table";
         checks.push(Check::fail("collections", why.to_string(), next));
     }
+    checks.extend(redis::redis(config).await);
     checks.extend(database(config).await);
     checks.push(port(&config.listen).await);
     Ok(checks)
@@ -331,7 +334,12 @@ fn durability(ledger: &dyn Ledger) -> Check {
     let word = ledger.durability().as_str();
     match ledger.durability() {
         Durability::Full => Check::ok("durability", word),
-        Durability::Relaxed | Durability::BestEffort | Durability::Process => Check::warn(
+        Durability::BestEffort => Check::warn(
+            "durability",
+            word,
+            "a failover of Redis may take acknowledged claims, which then run twice; redis_mode = \"cache\" takes none",
+        ),
+        Durability::Relaxed | Durability::Process => Check::warn(
             "durability",
             word,
             "power loss may take acknowledged writes; set durability = \"full\" (SQLite), or fsync and synchronous_commit (PostgreSQL)",

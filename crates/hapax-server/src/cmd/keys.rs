@@ -3,7 +3,6 @@
 mod settle;
 
 use anyhow::{Context, Result, bail};
-use hapax::Engine;
 use hapax_core::{OnLost, Record, RecordId, Scan, Space, State, Subject, Time};
 use serde_json::json;
 
@@ -100,7 +99,8 @@ async fn show(id: RecordId, of: &OfTenant) -> Result<()> {
 
 async fn remove(id: RecordId, of: &OfTenant) -> Result<()> {
     let store = open(of).await?;
-    let removed = Engine::new(store.ledger.clone())
+    let removed = store
+        .engine()
         .delete(of.tenant, id, "hapax keys rm")
         .await?;
     store.close().await;
@@ -118,7 +118,7 @@ async fn remove(id: RecordId, of: &OfTenant) -> Result<()> {
 
 async fn erase(id: Option<RecordId>, subject: Option<&str>, of: &OfTenant) -> Result<()> {
     let store = open(of).await?;
-    let engine = Engine::new(store.ledger.clone());
+    let engine = store.engine();
     let actor = "hapax keys erase";
     let erased = match (id, subject) {
         (Some(id), _) => engine.erase(of.tenant, id, actor).await?.map(|_| 1),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use hapax::Observer;
 use hapax::job::Identity;
-use hapax::{Engine, Observer};
 use hapax_core::OnLost;
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
@@ -130,7 +130,7 @@ pub(super) fn shared(
 ) -> Result<App> {
     let listen = listener.local_addr();
     let listen = listen.context("asking for the address that was bound")?;
-    let engine = Engine::new(Arc::clone(&store.ledger)).with_audit();
+    let engine = store.engine().with_audit();
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
     let desk = Desk::new(&config)?;
@@ -138,6 +138,7 @@ pub(super) fn shared(
     let imports = import::desk::Desk::new(&config, &store)?;
     let enrich = enrich::desk::Desk::new(&config, &store)?;
     let (metrics, started) = (metrics::install()?, Instant::now());
+    metrics::ledger(store.ledger.as_ref());
     let started_at = store.ledger.now();
     let observer: Arc<Observer> = Arc::default();
     let live = Live::new(&store, &observer);

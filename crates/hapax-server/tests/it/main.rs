@@ -32,6 +32,7 @@ mod openapi;
 mod otlp;
 mod postgres;
 mod proxy;
+mod redis;
 mod remote;
 mod routes;
 mod session;

@@ -43,6 +43,9 @@ fn about(record: &Record, action: Action, at: Time) -> Note {
 
 /// A move that is written takes its note along.
 pub async fn a_move_that_is_written_leaves_its_note(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let claim = subject.claim("k");
     let lease = subject.take(&claim).await.lease();
     assert_eq!(trail(subject, Tenant::DEFAULT).await, []);
@@ -58,6 +61,9 @@ pub async fn a_move_that_is_written_leaves_its_note(subject: &Subject) {
 
 /// A move that comes too late leaves no note, whatever is written beside it.
 pub async fn a_move_that_is_not_written_leaves_no_note(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let first = subject.take(&subject.claim("k")).await.lease();
     let late = copy(&first);
     let other = subject.take(&subject.claim("other")).await.lease();
@@ -78,6 +84,9 @@ pub async fn a_move_that_is_not_written_leaves_no_note(subject: &Subject) {
 
 /// Moves of many tenants in one batch leave their notes with their own tenants.
 pub async fn notes_of_a_batch_go_to_their_own_tenants(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let mut moves = Vec::new();
     let mut notes = Vec::new();
     for number in 1..=3 {
@@ -100,6 +109,9 @@ pub async fn notes_of_a_batch_go_to_their_own_tenants(subject: &Subject) {
 
 /// Every field of a note survives the store, with text in any script and with quotes.
 pub async fn a_note_comes_back_as_it_was(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let mut note = Note::new(Tenant::DEFAULT, subject.ledger.now(), Action::Conflict)
         .by("Zoë \"'\\ 🦀")
         .saying([
@@ -117,6 +129,9 @@ pub async fn a_note_comes_back_as_it_was(subject: &Subject) {
 
 /// Pages list every note once, newest first, while many have the same time.
 pub async fn notes_page_newest_first_without_gap(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let mut noted = Vec::new();
     for count in 0..23 {
         let note = note(subject, Tenant::DEFAULT, count);
@@ -146,6 +161,9 @@ pub async fn notes_page_newest_first_without_gap(subject: &Subject) {
 
 /// Notes can be asked for by what happened and by what it happened to.
 pub async fn notes_are_filtered_by_action_and_key(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let one = subject.take(&subject.claim("one")).await.lease();
     let two = subject.take(&subject.claim("two")).await.lease();
     let now = subject.ledger.now();
@@ -182,6 +200,9 @@ pub async fn notes_are_filtered_by_action_and_key(subject: &Subject) {
 
 /// A tenant sees its own notes and no others.
 pub async fn another_tenants_notes_are_not_listed(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let notes: Vec<Note> = [(1, 1), (2, 2), (1, 3)]
         .map(|(number, count)| note(subject, tenant(number), count))
         .to_vec();
@@ -193,6 +214,9 @@ pub async fn another_tenants_notes_are_not_listed(subject: &Subject) {
 
 /// A sweep step notes, for each tenant it touched, how much it removed.
 pub async fn a_sweep_notes_what_it_removed_for_each_tenant(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let policy = Policy {
         ttl: Duration::from_secs(60),
         ..Policy::default()
@@ -222,6 +246,9 @@ pub async fn a_sweep_notes_what_it_removed_for_each_tenant(subject: &Subject) {
 
 /// A sweep that finds nothing notes nothing.
 pub async fn a_sweep_that_finds_nothing_notes_nothing(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let _held = subject.take(&subject.claim("k")).await.lease();
     subject.sweep(Sweep::default()).await;
     assert_eq!(trail(subject, Tenant::DEFAULT).await, []);
@@ -229,6 +256,9 @@ pub async fn a_sweep_that_finds_nothing_notes_nothing(subject: &Subject) {
 
 /// Notes are removed after their time, in bounded steps, and no earlier.
 pub async fn old_notes_are_removed_in_bounded_steps(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     for count in 0..7 {
         let of = tenant(u128::from(count % 2) + 1);
         add(subject, vec![note(subject, of, count)]).await;
@@ -255,6 +285,9 @@ pub async fn old_notes_are_removed_in_bounded_steps(subject: &Subject) {
 
 /// The grant of an expired key can be noted like any other move.
 pub async fn a_claim_can_be_noted(subject: &Subject) {
+    if !subject.audits().await {
+        return;
+    }
     let claim = subject.claim("k");
     let now = subject.ledger.now();
     let next = Record::granted(&claim, hapax_core::Version::seeded(now), now);

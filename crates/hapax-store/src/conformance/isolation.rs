@@ -86,6 +86,9 @@ pub async fn another_tenants_record_cannot_be_moved(subject: &Subject) {
 
 /// A scan lists the records of its tenant and no other.
 pub async fn a_scan_lists_only_its_tenant(subject: &Subject) {
+    if !subject.lists().await {
+        return;
+    }
     for number in [1, 2, 2] {
         let name = format!("k{number}");
         let claim = subject.claim_in(&space(tenant(number), "POST:test"), &name);

@@ -48,7 +48,8 @@ pub use t1::T1Subject;
 
 /// Turns every case of the ledger suite into a test named after its rule.
 ///
-/// `$open` is an `async fn() -> Subject` that opens an empty ledger on a clock of its own.
+/// `$open` is an `async fn() -> Subject` that opens an empty ledger on a clock of its own. Where the ledger says by its
+/// capabilities that it does not do something, the case checks instead that it refuses that.
 #[macro_export]
 macro_rules! ledger_conformance {
     ($open:path) => {

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hapax_core::{
-    Cause, Claim, Doubt, Epoch, Fingerprint, Key, Lease, Ledger, Move, Outcome, Owner, Record,
-    Scope, Swap, Sweep, Swept, Tenant, Time, Verdict, decide,
+    Action, Cause, Claim, Doubt, Epoch, Error, Fingerprint, Key, Kind, Lease, Ledger, Move, Note,
+    NoteScan, Outcome, Owner, Record, Scan, Scope, Swap, Sweep, Swept, Tenant, Time, Verdict,
+    Version, decide,
 };
 use uuid::Uuid;
 
@@ -174,6 +175,46 @@ impl Subject {
             .expect("the ledger answers")
     }
 
+    /// Whether the ledger lists records. One that does not says so beforehand, and refuses every list for good.
+    ///
+    /// # Panics
+    /// When it lists although it says that it does not, or refuses as if a retry could help.
+    pub async fn lists(&self) -> bool {
+        if self.ledger.capabilities().lists {
+            return true;
+        }
+        let (ledger, of) = (&self.ledger, Tenant::DEFAULT);
+        refused(ledger.scan(Scan::of(of)).await.map(drop), "a list");
+        refused(ledger.doubts(of, 10).await.map(drop), "a count");
+        false
+    }
+
+    /// Whether the ledger keeps an audit trail. One that does not says so beforehand, refuses every note for good, and
+    /// does not write a move without the note it came with.
+    ///
+    /// # Panics
+    /// When it takes a note although it says that it keeps none, or refuses as if a retry could help.
+    pub async fn audits(&self) -> bool {
+        if self.ledger.capabilities().audits {
+            return true;
+        }
+        let (ledger, now) = (&self.ledger, self.ledger.now());
+        let note = Note::new(Tenant::DEFAULT, now, Action::Replay);
+        refused(ledger.note(vec![note.clone()]).await, "a note");
+        let trail = ledger.notes(NoteScan::of(Tenant::DEFAULT)).await;
+        refused(trail.map(drop), "a look at the trail");
+        let claim = self.claim("noted");
+        let next = Record::granted(&claim, Version::seeded(now), now);
+        let swapped = ledger.swap(vec![Move::inserting(next).noted(note)]).await;
+        refused(swapped.map(drop), "a move with a note");
+        assert_eq!(
+            self.stored(&claim).await,
+            None,
+            "what is refused is not written"
+        );
+        false
+    }
+
     /// Sweeps until a step does nothing, and adds up.
     ///
     /// # Panics
@@ -192,6 +233,12 @@ impl Subject {
         }
         panic!("the sweep did not come to an end");
     }
+}
+
+fn refused(answer: Result<(), Error>, what: &str) {
+    let error = answer.expect_err(what);
+    assert_eq!(error.kind(), Kind::Unsupported, "{what}: {error}");
+    assert!(!error.is_transient());
 }
 
 /// The lease over a record that was just written as held.

@@ -140,7 +140,7 @@ fn combined(answers: Vec<Result<Applied, Error>>) -> Result<Vec<Applied>, Error>
             Err(error) => {
                 let rank = |error: &Error| match error.kind() {
                     Kind::OutcomeUnknown => 2,
-                    Kind::Corrupt | Kind::Limit | Kind::Unsafe => 1,
+                    Kind::Corrupt | Kind::Limit | Kind::Unsafe | Kind::Unsupported => 1,
                     Kind::Unavailable => 0,
                 };
                 if worst

@@ -5,7 +5,6 @@
 //! and `entries` that of entries beside them, `session` is what makes a session safe.
 
 mod batcher;
-mod clock;
 mod columns;
 mod entries;
 mod fault;
@@ -20,6 +19,7 @@ mod notes;
 mod pack;
 mod pages;
 mod pipeline;
+mod purges;
 mod reader;
 mod roles;
 mod session;
@@ -36,15 +36,17 @@ use std::time::Duration;
 
 use hapax_core::{
     Answer, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
-    RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
+    RecordId, Scan, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
+use crate::db_clock as clock;
 use crate::row::Applied;
 use batcher::Batcher;
 use clock::DbClock;
 use jobs::Jobs;
 use link::Link;
 use listener::Listener;
+use purges::Purges;
 use reader::Reader;
 use target::Target;
 
@@ -55,6 +57,8 @@ use full::Full;
 
 pub use session::Session;
 pub use within::Within;
+
+const LEDGER_ID: &str = include_str!("../../sql/postgres/ledger_id.sql");
 
 /// How a [`PgLedger`] is run. The defaults suit one server.
 #[derive(Clone, Debug)]
@@ -85,6 +89,9 @@ pub struct PgOptions {
     /// migrations and for LISTEN, which need a session. Without it a pooled ledger does not migrate, and waiters on
     /// other nodes poll.
     pub direct: Option<String>,
+    /// Whether this node keeps an eye on outcomes that are taken back, so that it can answer replays from a cache. While
+    /// any node does, taking an outcome back takes most of a second.
+    pub watches_purges: bool,
 }
 
 impl Default for PgOptions {
@@ -100,6 +107,7 @@ impl Default for PgOptions {
             read_timeout: Duration::from_secs(10),
             notify: true,
             direct: None,
+            watches_purges: false,
         }
     }
 }
@@ -108,7 +116,7 @@ impl Default for PgOptions {
 ///
 /// A URL that ends in `?pool_mode=transaction` leads to a pooler in that mode: nothing is left on a session between
 /// transactions, at the price of plans that are made anew each time.
-/// `purges` is `None`: nothing tells one node what another took back, so nothing is cached.
+/// `purges` is `None` unless [`PgOptions::watches_purges`] is set: then nothing is cached.
 ///
 /// ```no_run
 /// use hapax_core::{Kind, Ledger};
@@ -128,7 +136,8 @@ impl Default for PgOptions {
 /// ```
 pub struct PgLedger {
     batcher: Batcher,
-    reader: Reader,
+    reader: Arc<Reader>,
+    purges: Option<Purges>,
     database_clock: Arc<DbClock>,
     clock: Clock,
     vault: Option<Arc<Vault>>,
@@ -178,7 +187,7 @@ impl PgLedger {
         };
         let database_clock =
             Arc::new(lane::read_clock(first, options.connect_timeout, DbClock::new).await?);
-        let reader = Reader::new(&target, options.readers, options.read_timeout)?;
+        let reader = Arc::new(Reader::new(&target, options.readers, options.read_timeout)?);
         tenant_keys::check(&reader, options.vault.as_deref()).await?;
         let batcher = Batcher::start(
             links,
@@ -191,6 +200,7 @@ impl PgLedger {
         let bell = jobs.bell();
         Ok(Self {
             batcher,
+            purges: options.watches_purges.then(|| Purges::watch(&reader)),
             reader,
             database_clock,
             clock: options.clock,
@@ -262,6 +272,11 @@ impl Ledger for PgLedger {
             let rings = self
                 .sealing(moves.iter().map(|step| step.next.scope.tenant))
                 .await?;
+            // Not those whose time was over: that needs no telling.
+            let takes_back: Vec<bool> = moves
+                .iter()
+                .map(|step| step.purges && !matches!(step.next.state, State::Held(_)))
+                .collect();
             let mut steps = pack::pack(moves, rings).await?;
             for step in &mut steps {
                 step.ends &= self.listener.is_some();
@@ -269,6 +284,12 @@ impl Ledger for PgLedger {
             let applied = self.batcher.swap(steps).await;
             self.full.learn(&applied);
             let applied = applied?;
+            let took_back = |(applied, takes_back): (&Applied, &bool)| {
+                *takes_back && matches!(applied, Applied::Written)
+            };
+            if applied.iter().zip(&takes_back).any(took_back) {
+                purges::told(&self.reader).await;
+            }
             let rings = self.opening(applied.iter().filter_map(Applied::row));
             let rings = rings.await.map_err(|error| pack::after(&applied, error))?;
             pack::answers(applied, rings).await
@@ -324,8 +345,29 @@ impl Ledger for PgLedger {
         }
     }
 
+    fn purges(&self) -> Option<u64> {
+        self.purges.as_ref()?.count()
+    }
+
+    fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {
+        Box::pin(async move {
+            let operation = "reading the ledger's name";
+            let rows = self
+                .reader
+                .transaction(operation, reader::READ, None, LEDGER_ID, &[]);
+            let name = rows
+                .await?
+                .first()
+                .map(|row| columns::get::<String>(row, 0));
+            Ok(name.transpose()?.and_then(|name| name.parse().ok()))
+        })
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async move {
+            if let Some(purges) = &self.purges {
+                purges.stop();
+            }
             self.batcher.close().await;
             if let Some(listener) = &self.listener {
                 listener.close().await;

@@ -57,9 +57,12 @@ pub(super) fn after(applied: &[Applied], error: Error) -> Error {
         Kind::Unavailable if wrote => {
             Error::new(Kind::OutcomeUnknown, "moving records").caused_by(error)
         }
-        Kind::Unavailable | Kind::OutcomeUnknown | Kind::Corrupt | Kind::Limit | Kind::Unsafe => {
-            error
-        }
+        Kind::Unavailable
+        | Kind::OutcomeUnknown
+        | Kind::Corrupt
+        | Kind::Limit
+        | Kind::Unsafe
+        | Kind::Unsupported => error,
     }
 }
 

@@ -24,7 +24,7 @@ const FIND: &str = include_str!("../../sql/postgres/find.sql");
 const SWEEP: &str = include_str!("../../sql/postgres/sweep.sql");
 const PROBE: &str = include_str!("../../sql/postgres/probe.sql");
 
-const READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+pub(super) const READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 pub(super) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// A record is remembered no longer than this after its time.
 const GRACE_MAX: Duration = Duration::from_secs(100 * 366 * 86_400);
@@ -205,7 +205,7 @@ impl Reader {
     }
 
     /// One flight: a dropped future leaves nothing open, since the commit was sent with the rest.
-    async fn transaction(
+    pub(super) async fn transaction(
         &self,
         operation: &'static str,
         begin: &'static str,

@@ -11,7 +11,7 @@ use super::PgLedger;
 use super::columns::{Param, get};
 use super::reader::Reader;
 use crate::row::Row as Stored;
-use crate::vault::{self, ROTATED_MAX, Ring, Rings, TenantKeys, Vault, Wrapped};
+use crate::vault::{self, Keys, ROTATED_MAX, Ring, Rings, TenantKeys, Vault, Wrapped};
 
 const SET_TENANT: &str = include_str!("../../sql/postgres/set_tenant.sql");
 pub(super) const LIST: &str = include_str!("../../sql/postgres/tenant_key_list.sql");
@@ -149,6 +149,17 @@ impl PgLedger {
 }
 
 impl TenantKeys for PgLedger {
+    fn sealing_keys(&self, tenant: Tenant) -> Answer<'_, Keys> {
+        Box::pin(async move {
+            let rings = self.sealing(std::iter::once(tenant)).await?;
+            Ok(Keys::of(rings.into_one(tenant.as_uuid())))
+        })
+    }
+
+    fn opening_keys(&self, tenant: Tenant, wanted: Vec<Uuid>) -> Answer<'_, Keys> {
+        Box::pin(async move { Ok(Keys::of(self.ring_with(tenant, &wanted).await?)) })
+    }
+
     fn rotate(&self) -> Answer<'_, usize> {
         Box::pin(async move {
             let operation = "rotating tenants' keys";

@@ -16,7 +16,7 @@ pub(super) enum Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         match kind(&error) {
-            Kind::Corrupt | Kind::Limit | Kind::Unsafe => {
+            Kind::Corrupt | Kind::Limit | Kind::Unsafe | Kind::Unsupported => {
                 Fault::Own(failed("writing to the ledger", error))
             }
             Kind::Unavailable | Kind::OutcomeUnknown => Fault::Group(error),

@@ -15,6 +15,8 @@ use crate::row::Applied;
 /// Packing and unpacking more than this leaves the async thread.
 const INLINE_WORK_BYTES_MAX: usize = 64 * 1024;
 
+const LEDGER_ID: &str = include_str!("../../sql/sqlite/ledger_id.sql");
+
 impl Ledger for SqliteLedger {
     fn name(&self) -> &'static str {
         NAME
@@ -133,6 +135,13 @@ impl Ledger for SqliteLedger {
         self.purges.shown()
     }
 
+    fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {
+        Box::pin(self.read(|connection| {
+            let name: String = connection.query_row(LEDGER_ID, [], |row| row.get(0))?;
+            Ok(name.parse().ok())
+        }))
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             self.end();
@@ -164,9 +173,12 @@ fn after(applied: &[Applied], error: Error) -> Error {
         Kind::Unavailable if wrote => {
             Error::new(Kind::OutcomeUnknown, "moving records").caused_by(error)
         }
-        Kind::Unavailable | Kind::OutcomeUnknown | Kind::Corrupt | Kind::Limit | Kind::Unsafe => {
-            error
-        }
+        Kind::Unavailable
+        | Kind::OutcomeUnknown
+        | Kind::Corrupt
+        | Kind::Limit
+        | Kind::Unsafe
+        | Kind::Unsupported => error,
     }
 }
 

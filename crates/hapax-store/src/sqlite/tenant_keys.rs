@@ -10,7 +10,7 @@ use super::SqliteLedger;
 use super::fault::{Fault, failed};
 use super::queue::Effect;
 use crate::row::Row;
-use crate::vault::{self, ROTATED_MAX, Ring, Rings, TenantKeys, Vault, Wrapped};
+use crate::vault::{self, Keys, ROTATED_MAX, Ring, Rings, TenantKeys, Vault, Wrapped};
 
 const LIST: &str = include_str!("../../sql/sqlite/tenant_key_list.sql");
 const PUT: &str = include_str!("../../sql/sqlite/tenant_key_put.sql");
@@ -167,6 +167,30 @@ impl SqliteLedger {
 }
 
 impl TenantKeys for SqliteLedger {
+    fn sealing_keys(&self, tenant: Tenant) -> Answer<'_, Keys> {
+        Box::pin(async move {
+            let rings = self.sealing(std::iter::once(tenant)).await?;
+            Ok(Keys::of(rings.into_one(tenant.as_uuid())))
+        })
+    }
+
+    fn opening_keys(&self, tenant: Tenant, wanted: Vec<Uuid>) -> Answer<'_, Keys> {
+        Box::pin(async move {
+            let Some(vault) = self.vault.clone() else {
+                return Ok(Keys::default());
+            };
+            let tenant = tenant.as_uuid();
+            let ring = match vault.fresh(tenant) {
+                Some(ring) if wanted.iter().all(|id| ring.has(*id)) => Some(ring),
+                Some(_) | None => {
+                    self.read(move |connection| read_again(connection, &vault, tenant))
+                        .await?
+                }
+            };
+            Ok(Keys::of(ring))
+        })
+    }
+
     fn rotate(&self) -> Answer<'_, usize> {
         let Some(vault) = self.vault.clone() else {
             let none = vault::absent("rotating tenants' keys");

@@ -218,6 +218,24 @@ impl Rings {
     }
 }
 
+/// A tenant's keys, for what is kept of it outside of its ledger. Nothing is sealed where there are none.
+#[derive(Clone, Default, Debug)]
+pub struct Keys(Option<Arc<Ring>>);
+
+impl Keys {
+    pub(crate) fn of(ring: Option<Arc<Ring>>) -> Self {
+        Self(ring)
+    }
+
+    #[cfg_attr(
+        not(feature = "redis"),
+        allow(dead_code, reason = "only Redis keeps anything elsewhere")
+    )]
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.0.as_deref()
+    }
+}
+
 /// How many tenants' keys one step of a rotation wraps again, at most.
 pub const ROTATED_MAX: usize = 500;
 
@@ -243,6 +261,18 @@ pub trait TenantKeys: Send + Sync {
     /// # Errors
     /// Those of the store.
     fn shred(&self, tenant: Tenant) -> Answer<'_, usize>;
+
+    /// The keys to seal what is kept of a tenant elsewhere, made if there are none; none without a vault.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn sealing_keys(&self, tenant: Tenant) -> Answer<'_, Keys>;
+
+    /// The keys to open what was sealed with these, as far as the tenant still has them.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn opening_keys(&self, tenant: Tenant, wanted: Vec<Uuid>) -> Answer<'_, Keys>;
 }
 
 #[cfg(test)]

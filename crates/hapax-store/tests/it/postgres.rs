@@ -13,6 +13,7 @@ mod kept_snapshots;
 mod opening;
 mod plans;
 mod pooled;
+mod purges;
 mod subjects;
 mod vault;
 mod wakeups;

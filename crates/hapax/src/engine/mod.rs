@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hapax_core::{
     Cause, Claim, Doubt, Epoch, Error, Fence, Key, Kind, Lease, Ledger, Move, Outcome, Owner,
-    Receipt, Record, RecordId, Scope, State, Swap, Tenant, Time, Verdict, decide,
+    Receipt, Record, RecordId, Replays, Scope, State, Swap, Tenant, Time, Verdict, decide,
 };
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -86,6 +86,7 @@ pub struct Engine {
     ledger: Arc<dyn Ledger>,
     waiting: Arc<Waiting>,
     cache: Arc<Cache>,
+    shared: Option<Arc<dyn Replays>>,
     tasks: TaskTracker,
     running: Arc<Running>,
     audit: Option<Arc<Audit>>,
@@ -167,6 +168,7 @@ impl Engine {
             ledger,
             waiting,
             cache: Arc::new(Cache::new(cache_bytes)),
+            shared: None,
             tasks: TaskTracker::new(),
             running: Arc::default(),
             audit: None,
@@ -178,6 +180,14 @@ impl Engine {
     #[must_use]
     pub fn with_poll(mut self, poll: Duration) -> Self {
         self.poll = poll.max(Duration::from_millis(1));
+        self
+    }
+
+    /// The same engine with a cache of settled outcomes that nodes share. It is asked for what this process does not
+    /// know, may answer a replay, and never grants anything.
+    #[must_use]
+    pub fn with_replays(mut self, shared: Arc<dyn Replays>) -> Self {
+        self.shared = Some(shared);
         self
     }
 
@@ -205,10 +215,14 @@ impl Engine {
     /// Never: a granted record is held, and a replay is of a record.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
         let deadline = Instant::now() + claim.policy.bounded().wait;
+        let purges = self.ledger.purges();
         let mut seen = self
             .cache
-            .get(claim.id(), self.ledger.purges())
+            .get(claim.id(), purges)
             .map(|record| (*record).clone());
+        if seen.is_none() {
+            seen = self.recall(&claim, purges).await;
+        }
         let mut ticket = None;
         let mut overtaken = 0;
         loop {
@@ -433,10 +447,30 @@ impl Engine {
             .map(|record| self.remember(record, purges)))
     }
 
+    /// What the shared cache knows of the key, if it is the answer to this very claim. It is used for replays and for
+    /// nothing else: whatever it would say otherwise, the ledger is asked.
+    async fn recall(&self, claim: &Claim, purges: Option<u64>) -> Option<Record> {
+        let (shared, purges) = (self.shared.as_ref()?, purges?);
+        let record = shared.get(claim.scope.tenant, claim.id(), purges).await?;
+        let is_replay = matches!(
+            decide(Some(&record), claim, self.ledger.now()),
+            Verdict::Replay(_)
+        );
+        // Asking takes a moment, in which an outcome may have been taken back.
+        if !is_replay || self.ledger.purges() != Some(purges) {
+            return None;
+        }
+        self.cache.put(Arc::new(record.clone()), purges);
+        Some(record)
+    }
+
     /// Keeps a settled record for later replays. `purges` was read before the record was.
     fn remember(&self, record: Record, purges: Option<u64>) -> Record {
         if let (State::Settled { .. }, Some(purges)) = (&record.state, purges) {
             self.cache.put(Arc::new(record.clone()), purges);
+            if let Some(shared) = &self.shared {
+                shared.put(&record, purges, self.ledger.now());
+            }
         }
         record
     }

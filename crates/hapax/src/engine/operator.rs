@@ -125,7 +125,7 @@ impl Engine {
                 Swap::Written => true,
                 Swap::Stale(_) => self.erase(tenant, id, actor).await?.is_some(),
             };
-            self.forget(id);
+            self.forget(tenant, id);
             erased += usize::from(is_erased);
         }
         Ok(erased)
@@ -219,7 +219,7 @@ impl Engine {
             let next = step.next.clone();
             match self.swap(step, "ruling on the key").await? {
                 Swap::Written => {
-                    self.forget(id);
+                    self.forget(tenant, id);
                     return Ok(match &next.state {
                         State::Settled { outcome, .. } => Ruled::Recorded(Receipt {
                             replayed: false,
@@ -261,7 +261,7 @@ impl Engine {
                 Move::replacing(&record, next.clone()).noted(note(&record, now, action, actor));
             match self.swap(step, "changing the key").await? {
                 Swap::Written => {
-                    self.forget(id);
+                    self.forget(tenant, id);
                     return Ok(Some((record, next)));
                 }
                 Swap::Stale(stored) => seen = stored.map(|record| *record),
@@ -270,9 +270,13 @@ impl Engine {
         Err(overtaken())
     }
 
-    /// Makes everyone in this process look at the record again.
-    fn forget(&self, id: RecordId) {
+    /// Makes everyone in this process look at the record again. The shared cache is told too, for what was erased should
+    /// not lie there; that it does not answer any more needs no telling.
+    fn forget(&self, tenant: Tenant, id: RecordId) {
         self.cache.remove(id);
+        if let Some(shared) = &self.shared {
+            shared.forget(tenant, id);
+        }
         self.waiting.wake(id);
     }
 }

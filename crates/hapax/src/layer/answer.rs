@@ -254,7 +254,7 @@ pub(super) fn not_claimed(error: &Error) -> Problem {
         Kind::OutcomeUnknown => {
             Problem::store_unavailable().with_detail("reason", "outcome_unknown")
         }
-        Kind::Corrupt | Kind::Limit | Kind::Unsafe => Problem::new(
+        Kind::Corrupt | Kind::Limit | Kind::Unsafe | Kind::Unsupported => Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
             "the stored record cannot be used; see the log",

@@ -12,4 +12,5 @@ mod job;
 mod layer;
 mod operator;
 mod options;
+mod replays;
 mod wakeups;

@@ -68,6 +68,7 @@ pub(super) const CODES: &[(&str, u16)] = &[
     ("unsupported_media_type", 415),
     ("rate_limited", 429),
     ("internal", 500),
+    ("not_supported", 501),
     ("downstream_failed", 502),
     ("parse_error", 502),
     ("llm_not_configured", 503),

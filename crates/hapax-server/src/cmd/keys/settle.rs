@@ -6,7 +6,6 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use axum::http::{HeaderName, HeaderValue};
 use bytes::Bytes;
-use hapax::Engine;
 use hapax::engine::Ruled;
 use hapax::layer::is_never_stored;
 use hapax_core::Outcome;
@@ -23,7 +22,7 @@ pub(super) async fn run(args: &Settle) -> Result<()> {
     let outcome = outcome(args)?;
     let (id, of) = (args.id, &args.of);
     let store = open(of).await?;
-    let engine = Engine::new(store.ledger.clone());
+    let engine = store.engine();
     let ruled = match outcome {
         Some(outcome) => {
             engine

@@ -57,7 +57,8 @@ async fn migrate_says_what_ran() {
             "0007_entry",
             "0008_t1",
             "0009_lists",
-            "0010_questions"
+            "0010_questions",
+            "0011_shared_cache"
         ]
     );
 }

@@ -64,7 +64,8 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0007_entry",
             "0008_t1",
             "0009_lists",
-            "0010_questions"
+            "0010_questions",
+            "0011_shared_cache"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");

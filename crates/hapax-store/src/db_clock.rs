@@ -13,7 +13,7 @@ const JITTER_MS: i64 = 1000;
 
 /// The database's clock, as far as the last answers tell.
 #[derive(Debug)]
-pub(super) struct DbClock {
+pub(crate) struct DbClock {
     start: Instant,
     /// Database time in microseconds when `start` was.
     offset_us: Mutex<i64>,
@@ -23,7 +23,7 @@ pub(super) struct DbClock {
 
 impl DbClock {
     /// The clock that read `read` somewhere between `sent` and `received`.
-    pub(super) fn new(sent: Instant, received: Instant, read: Time) -> Self {
+    pub(crate) fn new(sent: Instant, received: Instant, read: Time) -> Self {
         let clock = Self {
             start: sent,
             offset_us: Mutex::new(0),
@@ -37,14 +37,14 @@ impl DbClock {
     /// Learns that the database read `read` somewhere between `sent` and `received`.
     ///
     /// An offset that agrees is kept, so a slow answer cannot disturb a good measurement.
-    pub(super) fn observe(&self, sent: Instant, received: Instant, read: Time) {
+    pub(crate) fn observe(&self, sent: Instant, received: Instant, read: Time) {
         let (low, high) = self.bounds(sent, received, read);
         let mut offset = self.offset();
         *offset = (*offset).clamp(low, high);
     }
 
     /// The database's time now.
-    pub(super) fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         let now_ms = (*self.offset() + micros(self.start.elapsed())).div_euclid(1000);
         let given_ms = self.given_ms.fetch_max(now_ms, Ordering::Relaxed);
         if now_ms >= given_ms {

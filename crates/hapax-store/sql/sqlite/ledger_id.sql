@@ -1,0 +1,2 @@
+-- The name of this ledger, which no other has.
+SELECT value FROM _meta WHERE key = 'ledger_id';

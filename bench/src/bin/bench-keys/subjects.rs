@@ -9,7 +9,7 @@ use crate::Cli;
 use crate::database::Postgres;
 use crate::measure::Subject;
 use crate::process::Server;
-use crate::talk::Talk;
+use crate::talk::{TOKEN, Talk};
 
 /// Starts every subject that is asked for.
 ///
@@ -102,7 +102,7 @@ fn hapax(cli: &Cli, is_proxy: bool, upstream: &str, data: &Path) -> Command {
     if is_proxy {
         command.args(["proxy", "--upstream", upstream]);
     } else {
-        command.args(["serve", "--insecure-no-auth", "--no-worker"]);
+        command.args(["serve", "--no-worker"]).env("HAPAX_TOKEN", TOKEN);
     }
     command
         .args(["--listen", "127.0.0.1:0", "--data"])

@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use crate::wire::{Answer, Wire};
 
+/// The token of the remote API, for this run only and on loopback only.
+pub(crate) const TOKEN: &str = "the-token-of-a-bench-on-loopback";
+
 /// How a server is spoken to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Talk {
@@ -99,7 +102,7 @@ async fn claim_and_complete(wire: &mut Wire, key: &str) -> Result<bool> {
         r#"{{"key":"{key}","method":"POST","path":"/payments","body":{payment},"content_type":"application/json"}}"#
     );
     let answer = wire
-        .ask(&post("/v1/keys/claim", None, claim.as_bytes()))
+        .ask(&post("/v1/keys/claim", Header::Token, claim.as_bytes()))
         .await?;
     ensure!(
         answer.status == 200,
@@ -121,7 +124,7 @@ async fn claim_and_complete(wire: &mut Wire, key: &str) -> Result<bool> {
         r#"{{"token":"{token}","status":201,"headers":{{"content-type":"application/json"}},"body":{payment}}}"#
     );
     let path = format!("/v1/keys/{}/complete", claimed.id);
-    let answer = wire.ask(&post(&path, None, complete.as_bytes())).await?;
+    let answer = wire.ask(&post(&path, Header::Token, complete.as_bytes())).await?;
     ensure!(
         answer.status == 200,
         "the completion was answered {}: {}",
@@ -139,10 +142,18 @@ fn payment_json(reference: &str) -> String {
 }
 
 fn payment(key: Option<&str>, reference: &str) -> Vec<u8> {
-    post("/payments", key, payment_json(reference).as_bytes())
+    let header = key.map_or(Header::None, Header::Key);
+    post("/payments", header, payment_json(reference).as_bytes())
 }
 
-fn post(path: &str, key: Option<&str>, body: &[u8]) -> Vec<u8> {
+/// The header that a request has beside those of every request.
+enum Header<'a> {
+    None,
+    Key(&'a str),
+    Token,
+}
+
+fn post(path: &str, header: Header<'_>, body: &[u8]) -> Vec<u8> {
     let mut request = Vec::with_capacity(body.len() + 256);
     let write = |request: &mut Vec<u8>| -> std::io::Result<()> {
         write!(
@@ -150,8 +161,10 @@ fn post(path: &str, key: Option<&str>, body: &[u8]) -> Vec<u8> {
             "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
             body.len()
         )?;
-        if let Some(key) = key {
-            write!(request, "idempotency-key: {key}\r\n")?;
+        match header {
+            Header::None => {}
+            Header::Key(key) => write!(request, "idempotency-key: {key}\r\n")?,
+            Header::Token => write!(request, "authorization: Bearer {TOKEN}\r\n")?,
         }
         request.extend_from_slice(b"\r\n");
         request.extend_from_slice(body);

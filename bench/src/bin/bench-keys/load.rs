@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use hapax_bench::latency::Latencies;
 use tokio::task::LocalSet;
 
+use crate::sizes;
 use crate::talk::Talk;
 use crate::wire::Wire;
 
@@ -17,8 +18,10 @@ use crate::wire::Wire;
 pub(crate) enum Keys {
     /// Each key once.
     Fresh,
-    /// Keys that were answered before.
+    /// A few keys that were answered before, again and again.
     Replayed,
+    /// Keys taken at random from this many that [`crate::sizes`] stored.
+    Stored(u64),
 }
 
 impl Keys {
@@ -26,6 +29,7 @@ impl Keys {
         match self {
             Keys::Fresh => "fresh",
             Keys::Replayed => "replay",
+            Keys::Stored(_) => "replay from the store",
         }
     }
 }
@@ -68,10 +72,17 @@ impl Names {
         }
     }
 
+    /// A key like those of most clients: random, so that it falls anywhere in an index.
     fn fresh(&self) -> String {
+        let n = self.number();
+        format!("{:016x}-{}-{n:x}", spread(n), self.run)
+    }
+
+    /// A number that was not given before in this run.
+    fn number(&self) -> u64 {
         let n = self.next.get();
         self.next.set(n + 1);
-        format!("{}-{n:012}", self.run)
+        n
     }
 
     fn replayed(&self, n: usize) -> String {
@@ -85,8 +96,9 @@ impl Load {
     /// # Errors
     /// When an answer is wrong.
     pub(crate) async fn prepare(self, names: &Names) -> Result<Recorded> {
-        if self.keys == Keys::Fresh {
-            return Ok(None);
+        match self.keys {
+            Keys::Fresh | Keys::Stored(_) => return Ok(None),
+            Keys::Replayed => {}
         }
         let mut wire = Wire::open(self.address).await?;
         let mut recorded = Vec::with_capacity(REPLAYED_KEYS);
@@ -138,15 +150,28 @@ impl Load {
         let mut turn = n * 7919;
         while Instant::now() < until {
             turn = (turn + 1) % REPLAYED_KEYS;
-            let answer = recorded.as_ref().map(|recorded| &recorded[turn][..]);
-            let key = match answer {
-                Some(_) => names.replayed(turn),
-                None => names.fresh(),
+            let (key, stored) = match self.keys {
+                Keys::Fresh => (names.fresh(), None),
+                Keys::Replayed => (names.replayed(turn), None),
+                Keys::Stored(count) => {
+                    let key = sizes::key(spread(names.number()) % count);
+                    let answer = sizes::answer(&key);
+                    (key, Some(answer))
+                }
             };
+            let recorded = recorded.as_ref().map(|recorded| &recorded[turn][..]);
+            let answer = stored.as_deref().map(str::as_bytes).or(recorded);
             let asked = Instant::now();
             self.talk.once(&mut wire, &key, answer).await?;
             latencies.add(asked.elapsed());
         }
         Ok(latencies)
     }
+}
+
+/// A number that looks random, another for every `n`.
+fn spread(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(29)
+        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }

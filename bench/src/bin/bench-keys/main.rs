@@ -3,9 +3,11 @@
 mod database;
 mod load;
 mod measure;
+mod peers;
 mod plain;
 mod process;
 mod serve;
+mod sizes;
 mod subjects;
 mod talk;
 mod wire;
@@ -19,7 +21,7 @@ use clap::{Parser, Subcommand};
 use hapax_bench::report::{Report, Want};
 
 use load::{Keys, Names};
-use measure::Case;
+use measure::{Case, Subject};
 
 /// What a request costs under a key, beside the same handler without one.
 #[derive(Parser, Debug)]
@@ -35,8 +37,8 @@ struct Cli {
     /// The server's program.
     #[arg(long, default_value = "target/release/hapax")]
     hapax: PathBuf,
-    /// Measure only these subjects; ratios of others are left out.
-    #[arg(long, value_delimiter = ',')]
+    /// Measure only subjects with this in their name, beside the bare handler; may be given again.
+    #[arg(long)]
     only: Vec<String>,
     /// How many connections, instead of 1, 16, 64 and 256.
     #[arg(long, value_delimiter = ',')]
@@ -53,26 +55,29 @@ struct Cli {
 enum Command {
     /// Be one of the servers that are measured.
     Serve(serve::Serve),
+    /// Measure what a key costs when few and when many are stored already.
+    Sizes(sizes::Sizes),
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    match cli.command {
-        Some(Command::Serve(serve)) => tokio::runtime::Builder::new_multi_thread()
+    // One thread: the load must leave the cores to what it measures.
+    let load = || {
+        tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build()?
-            .block_on(serve.run()),
-        // One thread: the load must leave the cores to what it measures.
-        None => tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(measure_all(&cli)),
+            .build()
+    };
+    match &cli.command {
+        Some(Command::Serve(serve)) => tokio::runtime::Runtime::new()?.block_on(serve.run()),
+        Some(Command::Sizes(sizes)) => load()?.block_on(sizes.run(cli.check, &cli.results)),
+        None => load()?.block_on(measure_all(&cli)),
     }
 }
 
 async fn measure_all(cli: &Cli) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let subjects = subjects::start(cli, folder.path()).await?;
+    let all_subjects: Vec<&Subject> = subjects.all().collect();
     let mut report = Report::begin("keys", cli.check);
     let names = Rc::new(Names::new());
     let (all, time, rounds) = if cli.check {
@@ -97,7 +102,7 @@ async fn measure_all(cli: &Cli) -> Result<()> {
                 rounds,
                 time,
             };
-            measure::case(&mut report, &subjects, &names, case).await?;
+            measure::case(&mut report, &all_subjects, &names, |_| case).await?;
         }
     }
     let judged = if all.contains(&64) { 64 } else { all[0] };
@@ -148,6 +153,16 @@ fn compare(report: &mut Report, connections: usize) {
             Want::AtMost(60.0),
         ),
     ];
+    let rate = |subject: &str| report.find(subject, &fresh).ok().map(|row| row.rate);
+    let fastest = peers::DURABLE
+        .iter()
+        .filter_map(|peer| Some((*peer, rate(peer)?)))
+        .max_by(|one, other| one.1.total_cmp(&other.1));
+    let beside_peer = fastest.zip(rate("layer, SQLite FULL"));
+    if let Some(((peer, theirs), ours)) = beside_peer {
+        let name = format!("rate of fresh keys, layer on SQLite FULL / {peer}");
+        report.ratio(name, ours / theirs, Want::AtLeast(5.0));
+    }
     for (name, value, want) in found {
         if let Some(value) = value {
             report.ratio(name, value, want);

@@ -50,24 +50,25 @@ struct Sample {
     p99_us: f64,
 }
 
-/// Measures all subjects in one case, one after the other in every round, and adds a row for each.
+/// Measures all subjects, one after the other in every round, and adds a row for each. The case may differ by the
+/// place of the subject.
 ///
 /// # Errors
 /// When a server answers wrongly or is gone.
 pub(crate) async fn case(
     report: &mut Report,
-    subjects: &[Subject],
+    subjects: &[&Subject],
     names: &Rc<Names>,
-    case: Case,
+    case: impl Fn(usize) -> Case,
 ) -> Result<()> {
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
-    for _ in 0..case.rounds {
-        for (subject, samples) in subjects.iter().zip(&mut samples) {
-            samples.push(sample(subject, names, case).await?);
+    for _ in 0..case(0).rounds {
+        for (at, subject) in subjects.iter().enumerate() {
+            samples[at].push(sample(subject, names, case(at)).await?);
         }
     }
-    for (subject, samples) in subjects.iter().zip(&samples) {
-        report.row(row(subject, case, samples)?);
+    for (at, subject) in subjects.iter().enumerate() {
+        report.row(row(subject, case(at), &samples[at])?);
     }
     Ok(())
 }

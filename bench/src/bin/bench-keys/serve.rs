@@ -10,6 +10,8 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use clap::{Args, ValueEnum};
+use hapax::core::Ledger;
+use hapax::store::postgres::PgOptions;
 use hapax::store::sqlite::SqliteOptions;
 use hapax::store::{MemoryLedger, PgLedger, SqliteLedger};
 use hapax::{Engine, IdempotencyLayer};
@@ -41,6 +43,9 @@ pub(crate) struct Serve {
     /// The SQLite file.
     #[arg(long, default_value = "keys.db")]
     file: PathBuf,
+    /// How much of settled outcomes the layer keeps in memory.
+    #[arg(long, default_value_t = 64 << 20)]
+    cache_bytes: usize,
     /// The PostgreSQL database.
     #[arg(long, default_value = "")]
     database: String,
@@ -48,7 +53,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     /// Serves until it is killed.
-    pub(crate) async fn run(self) -> Result<()> {
+    pub(crate) async fn run(&self) -> Result<()> {
         let router = self.router().await?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listening on http://{}", listener.local_addr()?);
@@ -58,20 +63,16 @@ impl Serve {
 
     async fn router(&self) -> Result<Router> {
         let bare = payments();
-        let engine = match self.front {
+        let ledger: Arc<dyn Ledger> = match self.front {
             Front::Bare => return Ok(bare),
             Front::Plain => return plain::around(bare, &self.database).await,
-            Front::Memory => Engine::new(Arc::new(MemoryLedger::new())),
-            Front::Sqlite => Engine::new(Arc::new(SqliteLedger::open(
-                &self.file,
-                SqliteOptions::default(),
-            )?)),
+            Front::Memory => Arc::new(MemoryLedger::new()),
+            Front::Sqlite => Arc::new(SqliteLedger::open(&self.file, SqliteOptions::default())?),
             Front::Postgres => {
-                let ledger =
-                    PgLedger::open(&self.database, hapax::store::postgres::PgOptions::default());
-                Engine::new(Arc::new(ledger.await?))
+                Arc::new(PgLedger::open(&self.database, PgOptions::default()).await?)
             }
         };
+        let engine = Engine::with_cache_bytes(ledger, self.cache_bytes);
         Ok(bare.layer(IdempotencyLayer::new(engine)))
     }
 }

@@ -8,14 +8,27 @@ use anyhow::{Context, Result};
 use crate::Cli;
 use crate::database::Postgres;
 use crate::measure::Subject;
+use crate::peers::Peers;
 use crate::process::Server;
 use crate::talk::{TOKEN, Talk};
 
-/// Starts every subject that is asked for.
+/// Everybody who is measured.
+pub(crate) struct Subjects {
+    ours: Vec<Subject>,
+    peers: Peers,
+}
+
+impl Subjects {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Subject> {
+        self.ours.iter().chain(&self.peers.subjects)
+    }
+}
+
+/// Starts every subject that is asked for. Peers must be installed, so a check leaves them out.
 ///
 /// # Errors
 /// When one does not start.
-pub(crate) async fn start(cli: &Cli, folder: &Path) -> Result<Vec<Subject>> {
+pub(crate) async fn start(cli: &Cli, folder: &Path) -> Result<Subjects> {
     let postgres = Postgres::of_environment().await?;
     let wanted =
         |name: &str| cli.only.is_empty() || cli.only.iter().any(|only| name.contains(only));
@@ -70,7 +83,15 @@ pub(crate) async fn start(cli: &Cli, folder: &Path) -> Result<Vec<Subject>> {
             subjects.push(beside(&postgres, subject(name, &mut command, talk)?));
         }
     }
-    Ok(subjects)
+    let peers = if cli.check {
+        Peers::none()
+    } else {
+        Peers::start(&postgres, folder, wanted).await?
+    };
+    Ok(Subjects {
+        ours: subjects,
+        peers,
+    })
 }
 
 fn subject(name: &'static str, command: &mut Command, talk: Talk) -> Result<Subject> {
@@ -102,7 +123,9 @@ fn hapax(cli: &Cli, is_proxy: bool, upstream: &str, data: &Path) -> Command {
     if is_proxy {
         command.args(["proxy", "--upstream", upstream]);
     } else {
-        command.args(["serve", "--no-worker"]).env("HAPAX_TOKEN", TOKEN);
+        command
+            .args(["serve", "--no-worker"])
+            .env("HAPAX_TOKEN", TOKEN);
     }
     command
         .args(["--listen", "127.0.0.1:0", "--data"])

@@ -124,7 +124,9 @@ async fn claim_and_complete(wire: &mut Wire, key: &str) -> Result<bool> {
         r#"{{"token":"{token}","status":201,"headers":{{"content-type":"application/json"}},"body":{payment}}}"#
     );
     let path = format!("/v1/keys/{}/complete", claimed.id);
-    let answer = wire.ask(&post(&path, Header::Token, complete.as_bytes())).await?;
+    let answer = wire
+        .ask(&post(&path, Header::Token, complete.as_bytes()))
+        .await?;
     ensure!(
         answer.status == 200,
         "the completion was answered {}: {}",
@@ -135,7 +137,7 @@ async fn claim_and_complete(wire: &mut Wire, key: &str) -> Result<bool> {
 }
 
 /// A payment of about 200 bytes.
-fn payment_json(reference: &str) -> String {
+pub(crate) fn payment_json(reference: &str) -> String {
     format!(
         r#"{{"amount":4200,"currency":"EUR","customer":"cus_8841","description":"two chairs and a table, oak","reference":"{reference}","metadata":{{"cart":"c-1184","channel":"web","attempt":1}}}}"#
     )

@@ -206,7 +206,7 @@ impl Engine {
         let deadline = Instant::now() + claim.policy.bounded().wait;
         let mut seen = self
             .cache
-            .get(claim.id(), self.ledger.purges())
+            .get(claim.id(), || self.ledger.purges())
             .map(|record| (*record).clone());
         let mut ticket = None;
         let mut overtaken = 0;
@@ -265,7 +265,7 @@ impl Engine {
     /// The recorded outcome for `claim`, if it is at hand without asking the ledger.
     #[must_use]
     pub fn cached(&self, claim: &Claim) -> Option<Receipt> {
-        let record = self.cache.get(claim.id(), self.ledger.purges())?;
+        let record = self.cache.get(claim.id(), || self.ledger.purges())?;
         let now = self.ledger.now();
         match decide(Some(&record), claim, now) {
             Verdict::Replay(outcome) => {
@@ -423,7 +423,7 @@ impl Engine {
 
     async fn reread(&self, claim: &Claim) -> Result<Option<Record>, Error> {
         let purges = self.ledger.purges();
-        if let Some(record) = self.cache.get(claim.id(), purges) {
+        if let Some(record) = self.cache.get(claim.id(), || purges) {
             return Ok(Some((*record).clone()));
         }
         Ok(self

@@ -15,7 +15,7 @@ from starlette.routing import Route
 os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "bench")
 numbers = itertools.count(1)
 layer = RedisCachePersistenceLayer(host="127.0.0.1", port=int(os.environ["REDIS_PORT"]), ssl=False)
-config = IdempotencyConfig(event_key_jmespath="key", payload_validation_jmespath="body", expires_after_seconds=3600)
+config = IdempotencyConfig(event_key_jmespath="key", expires_after_seconds=3600)
 
 
 @idempotent_function(data_keyword_argument="asked", persistence_store=layer, config=config)

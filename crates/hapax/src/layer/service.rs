@@ -191,8 +191,9 @@ where
     // On a task of its own from the claim on: a client that goes away leaves neither a key held by
     // nobody nor a handler cut off in the middle.
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
+    // Boxed before it is spawned: it is large, and spawning moves it several times.
     let work = run::claim_and_run(setup.clone(), claim, keyed.route, inner, request);
-    match setup.engine.spawn(work).await {
+    match setup.engine.spawn(Box::pin(work)).await {
         Ok(Ok(run::Ran::Answered(response))) => Ok(response),
         Ok(Ok(run::Ran::Refused(problem))) => Ok(caller.refuse(problem)),
         Ok(Err(error)) => Err(error),

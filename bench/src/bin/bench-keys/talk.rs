@@ -44,10 +44,10 @@ impl Talk {
             Talk::Keyed | Talk::Unmarked => {
                 let answer = wire.ask(&payment(Some(key), key)).await?;
                 check(&answer, self == Talk::Keyed && recorded.is_some())?;
-                if let Some(recorded) = recorded {
-                    ensure!(answer.body == recorded, "a replay is not what was recorded");
+                match recorded {
+                    None => Ok(()),
+                    Some(recorded) => self.check_replay(answer.body, recorded),
                 }
-                Ok(())
             }
             Talk::Remote => {
                 let replayed = claim_and_complete(wire, key).await?;
@@ -59,6 +59,16 @@ impl Talk {
                 Ok(())
             }
         }
+    }
+
+    /// A replay must be what was recorded: byte for byte, or of a peer that writes its JSON anew, in meaning.
+    fn check_replay(self, answer: &[u8], recorded: &[u8]) -> Result<()> {
+        let same = answer == recorded
+            || self == Talk::Unmarked
+                && serde_json::from_slice::<serde_json::Value>(answer)?
+                    == serde_json::from_slice::<serde_json::Value>(recorded)?;
+        ensure!(same, "a replay is not what was recorded");
+        Ok(())
     }
 
     /// Has `key` answered, whether it is new or not; the answer that replays must give.
@@ -88,7 +98,7 @@ fn check(answer: &Answer<'_>, replayed: bool) -> Result<()> {
         if answer.replayed { "" } else { "not " }
     );
     ensure!(
-        answer.body.starts_with(br#"{"id":"#),
+        answer.body.starts_with(b"{") && answer.body.ends_with(b"}"),
         "the answer is no payment: {}",
         String::from_utf8_lossy(answer.body)
     );

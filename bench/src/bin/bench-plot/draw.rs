@@ -45,13 +45,17 @@ impl Bars {
             text(&mut body, LEFT - 8.0, y + 14.0, "end", "", label);
             add(
                 &mut body,
-                &format!(r#"<rect class="bar" x="{LEFT}" y="{y}" width="{first:.1}" height="17" rx="2"/>"#),
+                &format!(
+                    r#"<rect class="bar" x="{LEFT}" y="{y}" width="{first:.1}" height="17" rx="2"/>"#
+                ),
             );
             if *more > 0.0 {
                 let x = LEFT + first;
                 add(
                     &mut body,
-                    &format!(r#"<rect class="more" x="{x:.1}" y="{y}" width="{second:.1}" height="17" rx="2"/>"#),
+                    &format!(
+                        r#"<rect class="more" x="{x:.1}" y="{y}" width="{second:.1}" height="17" rx="2"/>"#
+                    ),
                 );
             }
             let x = LEFT + first + second + 6.0;
@@ -69,9 +73,8 @@ impl Lines {
         let most = points().map(|at| at.1).fold(f64::MIN_POSITIVE, f64::max);
         let first = points().map(|at| at.0).fold(f64::MAX, f64::min).max(1e-9);
         let last = points().map(|at| at.0).fold(first * 1.001, f64::max);
-        let x = |value: f64| {
-            left + (value / first).ln() / (last / first).ln() * (WIDTH - left - right)
-        };
+        let x =
+            |value: f64| left + (value / first).ln() / (last / first).ln() * (WIDTH - left - right);
         let y = |value: f64| bottom - value / most * (bottom - TOP);
         let mut body = String::new();
         for part in 0..=4 {
@@ -79,18 +82,41 @@ impl Lines {
             let (at, end) = (y(value), WIDTH - right);
             add(
                 &mut body,
-                &format!(r#"<line class="grid" x1="{left}" x2="{end}" y1="{at:.1}" y2="{at:.1}"/>"#),
+                &format!(
+                    r#"<line class="grid" x1="{left}" x2="{end}" y1="{at:.1}" y2="{at:.1}"/>"#
+                ),
             );
-            text(&mut body, left - 6.0, at + 4.0, "end", "small", &figure(value));
+            text(
+                &mut body,
+                left - 6.0,
+                at + 4.0,
+                "end",
+                "small",
+                &figure(value),
+            );
         }
         let mut marks: Vec<f64> = points().map(|at| at.0).collect();
         marks.sort_by(f64::total_cmp);
         marks.dedup();
         for mark in marks {
-            text(&mut body, x(mark), bottom + 18.0, "middle", "small", &figure(mark));
+            text(
+                &mut body,
+                x(mark),
+                bottom + 18.0,
+                "middle",
+                "small",
+                &figure(mark),
+            );
         }
         let middle = f64::midpoint(left, WIDTH - right);
-        text(&mut body, middle, bottom + 36.0, "middle", "small", &self.across);
+        text(
+            &mut body,
+            middle,
+            bottom + 36.0,
+            "middle",
+            "small",
+            &self.across,
+        );
         for (at, (name, points)) in self.series.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             let path: Vec<String> = points
@@ -109,7 +135,9 @@ impl Lines {
             let start = WIDTH - right + 14.0;
             add(
                 &mut body,
-                &format!(r#"<rect x="{start}" y="{row:.1}" width="12" height="4" fill="{colour}"/>"#),
+                &format!(
+                    r#"<rect x="{start}" y="{row:.1}" width="12" height="4" fill="{colour}"/>"#
+                ),
             );
             text(&mut body, start + 18.0, row + 6.0, "start", "small", name);
         }
@@ -132,7 +160,9 @@ fn text(into: &mut String, x: f64, y: f64, anchor: &str, class: &str, words: &st
     let words = escaped(words);
     add(
         into,
-        &format!(r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{words}</text>"#),
+        &format!(
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{words}</text>"#
+        ),
     );
 }
 
@@ -150,7 +180,13 @@ fn escaped(words: &str) -> String {
 /// A figure short enough for an axis.
 fn figure(value: f64) -> String {
     match value {
-        large if large >= 1e6 => format!("{:.3}", large / 1e6).trim_end_matches('0').trim_end_matches('.').to_owned() + " M",
+        large if large >= 1e6 => {
+            format!("{:.3}", large / 1e6)
+                .trim_end_matches('0')
+                .trim_end_matches('.')
+                .to_owned()
+                + " M"
+        }
         large if large >= 1e4 => format!("{:.0} k", large / 1e3),
         plain if plain >= 100.0 || plain.fract() == 0.0 => format!("{plain:.0}"),
         small => format!("{small:.1}"),

@@ -34,7 +34,9 @@ pub(super) async fn run(args: &Bench) -> Result<()> {
     let store = Store::open(&config).await?;
     let database = Database::of(&config)?;
     out::note(&match &own {
-        Some(_) => "measuring a temporary SQLite ledger; --database or --data takes yours".to_owned(),
+        Some(_) => {
+            "measuring a temporary SQLite ledger; --database or --data takes yours".to_owned()
+        }
         None => format!("measuring {database}; what is written is emptied at the end"),
     });
     let time = Duration::from_secs_f64(args.seconds.clamp(0.05, 60.0));
@@ -102,7 +104,9 @@ fn show(
     out::line(&if is_own {
         "the temporary ledger is removed".to_owned()
     } else {
-        format!("emptied the {emptied} keys that were written; a sweep removes what is left of them")
+        format!(
+            "emptied the {emptied} keys that were written; a sweep removes what is left of them"
+        )
     })
 }
 

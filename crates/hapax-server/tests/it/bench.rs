@@ -46,7 +46,9 @@ fn in_a_store_of_ones_own_every_key_is_emptied_and_no_job_is_left() {
     let database = std::fs::read(folder.path().join("hapax.db")).unwrap();
     let planted = b"leave it at the door leave it";
     assert!(
-        !database.windows(planted.len()).any(|bytes| bytes == planted),
+        !database
+            .windows(planted.len())
+            .any(|bytes| bytes == planted),
         "an answer of the bench is still in the file"
     );
 }

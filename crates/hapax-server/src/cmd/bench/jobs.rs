@@ -22,7 +22,12 @@ pub(super) async fn measure(
         let jobs = (planned..planned + BATCH)
             .map(|n| {
                 let id = n.to_string();
-                NewJob::new(JobKind::new("bench")?, "bench", &id, "https://bench.invalid/")
+                NewJob::new(
+                    JobKind::new("bench")?,
+                    "bench",
+                    &id,
+                    "https://bench.invalid/",
+                )
             })
             .collect::<Result<Vec<_>, _>>()?;
         planned += queue.plan(tenant, jobs).await?.len();
@@ -57,7 +62,10 @@ pub(super) async fn measure(
         }
         drained += jobs.len();
     }
-    ensure!(drained == planned, "{drained} of {planned} jobs were drained");
+    ensure!(
+        drained == planned,
+        "{drained} of {planned} jobs were drained"
+    );
     let found = |what, rate| Found {
         what,
         at_once: BATCH,

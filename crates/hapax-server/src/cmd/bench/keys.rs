@@ -66,7 +66,8 @@ impl Keys {
         let most = self.taken.load(Ordering::Relaxed) + KEYS_MAX;
         let (begun, mut workers) = (Instant::now(), JoinSet::new());
         for _ in 0..at_once {
-            let (engine, scope, taken) = (self.engine.clone(), self.scope.clone(), self.taken.clone());
+            let (engine, scope, taken) =
+                (self.engine.clone(), self.scope.clone(), self.taken.clone());
             workers.spawn(async move {
                 let mut took = Vec::new();
                 while begun.elapsed() < time && taken.load(Ordering::Relaxed) < most {
@@ -100,7 +101,10 @@ impl Keys {
                     let asked = Instant::now();
                     let (bytes, replayed) = once(&engine, &scope, n).await?;
                     ensure!(replayed, "the key {n} ran a second time");
-                    ensure!(bytes == text(n), "the key {n} was answered with other bytes");
+                    ensure!(
+                        bytes == text(n),
+                        "the key {n} was answered with other bytes"
+                    );
                     took.push(asked.elapsed());
                 }
                 Ok(took)
@@ -112,7 +116,8 @@ impl Keys {
     /// Everybody asks for the same keys at once: the effect of each runs once, and all get its bytes.
     async fn crowd(&self) -> Result<Checked> {
         let first = self.taken.fetch_add(CROWDED, Ordering::Relaxed);
-        let ran: Arc<Vec<AtomicUsize>> = Arc::new((0..CROWDED).map(|_| AtomicUsize::new(0)).collect());
+        let ran: Arc<Vec<AtomicUsize>> =
+            Arc::new((0..CROWDED).map(|_| AtomicUsize::new(0)).collect());
         let mut askers = JoinSet::new();
         for at in 0..CROWDED {
             for asker in 0..SAME {
@@ -146,7 +151,9 @@ impl Keys {
         }
         for at in 0..CROWDED * OTHER {
             let claim = claim(&self.scope, first + at % CROWDED, b"other")?;
-            let other = self.engine.once(claim, async |_| Outcome::text(200, "other"));
+            let other = self
+                .engine
+                .once(claim, async |_| Outcome::text(200, "other"));
             ensure!(
                 matches!(other.await?, Once::Conflict(_)),
                 "another request under a used key was not refused"
@@ -194,9 +201,15 @@ impl Circle for std::ops::Range<usize> {
 /// Runs under the `n`th key: the bytes of the answer, and whether it was a replay.
 async fn once(engine: &Engine, scope: &Scope, n: usize) -> Result<(String, bool)> {
     let work = async |_fence| Outcome::text(200, &text(n));
-    let receipt = engine.once(claim(scope, n, b"same")?, work).await?.receipt()?;
+    let receipt = engine
+        .once(claim(scope, n, b"same")?, work)
+        .await?
+        .receipt()?;
     let bytes = receipt.outcome.whole().map(|bytes| bytes.to_vec());
-    Ok((String::from_utf8(bytes.unwrap_or_default())?, receipt.replayed))
+    Ok((
+        String::from_utf8(bytes.unwrap_or_default())?,
+        receipt.replayed,
+    ))
 }
 
 fn claim(scope: &Scope, n: usize, asked: &[u8]) -> Result<Claim> {
@@ -204,7 +217,12 @@ fn claim(scope: &Scope, n: usize, asked: &[u8]) -> Result<Claim> {
         wait: WAIT,
         ..Policy::default()
     };
-    let claim = Claim::new(scope.clone(), name(n)?, Fingerprint::of(asked), Engine::owner());
+    let claim = Claim::new(
+        scope.clone(),
+        name(n)?,
+        Fingerprint::of(asked),
+        Engine::owner(),
+    );
     Ok(claim.with_policy(policy))
 }
 
@@ -214,7 +232,10 @@ fn name(n: usize) -> Result<Key> {
 
 /// About 200 bytes.
 fn text(n: usize) -> String {
-    format!(r#"{{"number":{n},"note":"{}"}}"#, "leave it at the door ".repeat(8))
+    format!(
+        r#"{{"number":{n},"note":"{}"}}"#,
+        "leave it at the door ".repeat(8)
+    )
 }
 
 async fn finish(

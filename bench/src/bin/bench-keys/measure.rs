@@ -85,9 +85,9 @@ async fn sample(subject: &Subject, names: &Rc<Names>, case: Case) -> Result<Samp
     let cpu = tree.cpu()?;
     let database = subject.database.map(Tree::cpu).transpose()?;
     let mut seen = load.run(names, recorded, case.time).await?;
-    let cpu = tree.cpu()? - cpu;
+    let cpu = tree.cpu()?.saturating_sub(cpu);
     let database = match (subject.database, database) {
-        (Some(tree), Some(before)) => Some(tree.cpu()? - before),
+        (Some(tree), Some(before)) => Some(tree.cpu()?.saturating_sub(before)),
         _ => None,
     };
     anyhow::ensure!(seen.operations > 0, "{} answered nothing", subject.name);

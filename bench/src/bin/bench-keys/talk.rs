@@ -159,6 +159,7 @@ fn payment(key: Option<&str>, reference: &str) -> Vec<u8> {
 }
 
 /// The header that a request has beside those of every request.
+#[derive(Clone, Copy)]
 enum Header<'a> {
     None,
     Key(&'a str),

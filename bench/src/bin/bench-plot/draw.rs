@@ -20,7 +20,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#24292f}.head{font
 pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) unit: String,
-    pub(crate) bars: Vec<(String, f64, f64)>,
+    pub(crate) subjects: Vec<(String, f64, f64)>,
 }
 
 /// One line a series, over a logarithmic axis.
@@ -33,14 +33,14 @@ pub(crate) struct Lines {
 impl Bars {
     pub(crate) fn svg(&self) -> String {
         let most = self
-            .bars
+            .subjects
             .iter()
             .map(|(_, one, more)| one + more)
             .fold(f64::MIN_POSITIVE, f64::max);
         let scale = (WIDTH - LEFT - RIGHT) / most;
         let mut body = String::new();
         let mut y = TOP;
-        for (label, one, more) in &self.bars {
+        for (label, one, more) in &self.subjects {
             let (first, second) = (one * scale, more * scale);
             text(&mut body, LEFT - 8.0, y + 14.0, "end", "", label);
             add(

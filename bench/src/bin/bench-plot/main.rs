@@ -76,7 +76,7 @@ fn keys(report: &Report) -> Vec<(String, String)> {
             Bars {
                 title: title.to_owned(),
                 unit: "µs, 64 connections; light: the database's share".to_owned(),
-                bars,
+                subjects: bars,
             }
             .svg(),
         ));
@@ -140,7 +140,7 @@ fn by_case(report: &Report) -> Vec<(String, String)> {
             let bars = Bars {
                 title: format!("{}: {case}", report.suite),
                 unit: format!("{} per second", rows[0].unit),
-                bars: rows
+                subjects: rows
                     .iter()
                     .map(|row| (row.subject.clone(), row.rate, 0.0))
                     .collect(),

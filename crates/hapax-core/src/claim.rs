@@ -1,5 +1,7 @@
 //! A request to act under a key. It says what is asked and by which rules; it decides nothing.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::canonical::Selection;
@@ -44,8 +46,8 @@ pub struct Claim {
     pub owner: Owner,
     /// The rules.
     pub policy: Policy,
-    /// What a conflict may show later.
-    pub request: Request,
+    /// What a conflict may show later. Shared with the record, which is copied at every step.
+    pub request: Arc<Request>,
     /// Which parts of the body count, so that a note of a conflict names no other.
     pub selection: Selection,
 }
@@ -62,7 +64,7 @@ impl Claim {
             subject: None,
             owner,
             policy: Policy::default(),
-            request: Request::default(),
+            request: Arc::default(),
             selection: Selection::default(),
         }
     }

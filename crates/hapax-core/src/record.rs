@@ -181,7 +181,7 @@ pub struct Record {
     /// How far a renewal extends the lease.
     pub lease: Duration,
     /// What a conflict may show.
-    pub request: Request,
+    pub request: Arc<Request>,
     /// When the key was first claimed in this life.
     pub created_at: Time,
     /// Until when the record answers for its key.
@@ -234,7 +234,7 @@ impl Record {
     #[must_use]
     pub fn freed(&self, now: Time) -> Self {
         let mut next = self.moved(State::Free);
-        next.request = Request::default();
+        next.request = Arc::default();
         next.principal = None;
         next.subject = None;
         next.expires_at = next.expires_at.max(now);
@@ -255,7 +255,7 @@ impl Record {
     #[must_use]
     pub fn erased(&self, now: Time) -> Self {
         let mut next = self.moved(State::Erased);
-        next.request = Request::default();
+        next.request = Arc::default();
         next.fingerprint = Fingerprint::from_bytes([0; 32]);
         next.principal = None;
         next.subject = None;

@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Vault(Vault),
     /// Remove what has expired, now.
     Sweep(Plain),
+    /// Measure this machine and this store for a few seconds, and verify what they promise.
+    Bench(Bench),
     /// Print the OpenAPI document of the HTTP API.
     Openapi,
 }
@@ -234,6 +236,19 @@ pub(crate) struct Doctor {
 pub(crate) struct Plain {
     #[command(flatten)]
     pub(crate) store: Store,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    /// Without any of these: a temporary SQLite ledger.
+    #[command(flatten)]
+    pub(crate) store: Store,
+    /// Seconds of each part.
+    #[arg(long, default_value_t = 1.0, value_name = "N")]
+    pub(crate) seconds: f64,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

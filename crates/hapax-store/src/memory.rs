@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hapax_core::{
     Action, Answer, Durability, Error, Ledger, Move, Note, NoteId, NotePage, NoteScan, Page,
-    Record, RecordId, Request, Scan, Space, State, Swap, Sweep, Swept, Tenant, Time, Wake,
+    Record, RecordId, Scan, Space, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use crate::clock::Clock;
@@ -146,7 +146,7 @@ impl MemoryLedger {
             let freed = stored.record.state == State::Free;
             stored.forget_at = Some(stored.record.expires_at.plus(sweep.grace));
             stored.record.version = stored.record.version.next();
-            stored.record.request = Request::default();
+            stored.record.request = Arc::default();
             stored.record.subject = None;
             if freed {
                 swept.retired += 1;

@@ -170,7 +170,7 @@ impl Row {
                 .map(Subject::from_bytes),
             on_lost,
             lease: Duration::from_millis(u64::try_from(row.lease_ms).unwrap_or(0)),
-            request: Request {
+            request: Arc::new(Request {
                 method: row.request_method,
                 path: seal.open_text("request_path", row.request_path)?,
                 content_type: row.request_content_type,
@@ -179,7 +179,7 @@ impl Row {
                     .request_body
                     .map(|body| seal.open_body("request_body", body))
                     .transpose()?,
-            },
+            }),
             created_at: Time::from_ms(row.created_at),
             expires_at: Time::from_ms(row.expires_at),
             state,

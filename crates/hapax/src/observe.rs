@@ -107,9 +107,18 @@ impl Observer {
     /// # Errors
     /// Those of [`Engine::claim`].
     pub async fn claim(&self, engine: &Engine, claim: Claim) -> Result<Claimed, Error> {
-        if let Some(receipt) = self.cached(engine, &claim) {
-            return Ok(Claimed::Replay(receipt));
+        match self.cached(engine, &claim) {
+            Some(receipt) => Ok(Claimed::Replay(receipt)),
+            None => self.claim_missed(engine, claim).await,
         }
+    }
+
+    /// [`Observer::claim`] after [`Observer::cached`] had no answer.
+    pub(crate) async fn claim_missed(
+        &self,
+        engine: &Engine,
+        claim: Claim,
+    ) -> Result<Claimed, Error> {
         let (tenant, space) = (claim.scope.tenant, claim.scope.space.clone());
         let tally = self.tenants.of(tenant);
         tally.cache(false);

@@ -202,7 +202,7 @@ impl Dice {
     fn decimals(&mut self, count: u32) -> String {
         let unit = 10_u64.pow(count);
         let value = self.below(90 * unit);
-        let value = value + u64::from(value % 10 == 0);
+        let value = value + u64::from(value.is_multiple_of(10));
         let width = count as usize;
         format!("{}.{:0width$}", value / unit, value % unit)
     }

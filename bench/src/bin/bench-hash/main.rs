@@ -93,7 +93,7 @@ fn measure(
         }
     }
     for (subject, timings) in subjects.iter().zip(timings) {
-        let megabytes = document.bytes.len() as f64 / 1e6;
+        let megabytes = f64::from(u32::try_from(document.bytes.len())?) / 1e6;
         report.row(Row {
             subject: subject.name().to_owned(),
             case: case.to_owned(),

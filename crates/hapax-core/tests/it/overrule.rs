@@ -31,7 +31,9 @@ fn claim(on_lost: OnLost) -> Claim {
     .with_policy(policy)
     .about(Subject::of(b"alice"));
     claim.principal = Some(Principal::of(b"alice"));
-    claim.request.path.push_str("/alice");
+    std::sync::Arc::make_mut(&mut claim.request)
+        .path
+        .push_str("/alice");
     claim
 }
 
@@ -131,7 +133,7 @@ fn an_erased_record_keeps_its_key_and_its_time_and_nothing_else() {
     let expected = Record {
         version: settled.version.next(),
         state: State::Erased,
-        request: hapax_core::Request::default(),
+        request: std::sync::Arc::default(),
         fingerprint: Fingerprint::from_bytes([0; 32]),
         principal: None,
         subject: None,

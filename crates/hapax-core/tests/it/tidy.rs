@@ -33,7 +33,7 @@ const EDGES: [(&str, &[&str]); 7] = [
             "hapax-core",
         ],
     ),
-    // It measures them from outside.
+    // It measures the others from outside; nothing depends on it.
     (
         "hapax-bench",
         &[

@@ -352,11 +352,11 @@ mod tests {
         let (key, owner) = (Key::new("k").unwrap(), Owner::from_u128(1));
         let mut claim = Claim::new(scope, key, Fingerprint::of(b"1"), owner);
         claim.principal = Some(Principal::of(b"ann"));
-        claim.request = Request {
+        claim.request = std::sync::Arc::new(Request {
             path: "/pay?planted=1".to_owned(),
             body: Some(r#"{"planted":2}"#.into()),
             ..Request::default()
-        };
+        });
         let now = Time::from_ms(0);
         let record = Record::granted(&claim, Version(1), now);
         let record = record.settled(Outcome::text(200, "planted"), now);

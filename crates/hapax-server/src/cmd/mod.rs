@@ -1,6 +1,7 @@
 //! One file per command. Each prints for people or, with `--json`, for machines.
 
 mod backfill;
+mod bench;
 mod doctor;
 mod download;
 mod import;
@@ -48,6 +49,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Some(Command::Reconcile(args)) => wait(reconcile::run(&args)),
         Some(Command::Backfill(args)) => wait(backfill::run(&args)),
         Some(Command::Vault(args)) => wait(vault::run(&args)),
+        Some(Command::Bench(args)) => wait(bench::run(&args)),
         Some(Command::Sweep(args)) => wait(sweep::run(&args)),
         Some(Command::Openapi) => out::bytes(openapi::text().as_bytes()),
     }

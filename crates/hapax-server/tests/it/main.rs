@@ -5,6 +5,7 @@
 mod audit;
 mod auth;
 mod bad_input;
+mod bench;
 mod both;
 mod commands;
 mod config;

@@ -1,5 +1,6 @@
 //! Erasing: the content goes, the key stays used until its time is over, and what is about somebody can be found.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,13 +29,13 @@ fn about_alice(subject: &Subject, key: &str) -> Claim {
         .with_policy(policy(OnLost::Retry))
         .about(hapax_core::Subject::of(b"alice"));
     claim.principal = Some(Principal::of(b"alice"));
-    claim.request = Request {
+    claim.request = Arc::new(Request {
         method: "POST".to_owned(),
         path: "/customers/alice".to_owned(),
         content_type: "application/octet-stream".to_owned(),
         content_hash: "0123456789abcdef".to_owned(),
         body: Some(noise()),
-    };
+    });
     claim
 }
 
@@ -78,7 +79,7 @@ pub async fn an_erased_record_keeps_its_key_and_its_time_only(subject: &Subject)
     let stored = subject.stored(&claim).await.expect("a mark is left");
     assert_eq!(stored, erased);
     assert_eq!(stored.state, State::Erased);
-    assert_eq!(stored.request, Request::default());
+    assert_eq!(*stored.request, Request::default());
     assert_eq!(stored.fingerprint, Fingerprint::from_bytes([0; 32]));
     assert_eq!((stored.principal, stored.subject), (None, None));
     assert_eq!(stored.expires_at, before.expires_at);

@@ -1,5 +1,6 @@
 //! What was asked and what came of it, byte for byte.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -118,7 +119,7 @@ pub async fn a_release_drops_what_was_asked(subject: &Subject) {
 
     let stored = subject.stored(&claim).await.expect("the version lives on");
     assert_eq!(stored.state, State::Free);
-    assert_eq!(stored.request, Request::default());
+    assert_eq!(*stored.request, Request::default());
     assert_eq!(stored.principal, None);
 }
 
@@ -184,12 +185,12 @@ pub async fn taking_back_an_outcome_is_noticed(subject: &Subject) {
     assert_ne!(subject.ledger.purges(), Some(before));
 }
 
-fn asked(body: Bytes) -> Request {
-    Request {
+fn asked(body: Bytes) -> Arc<Request> {
+    Arc::new(Request {
         method: "POST".to_owned(),
         path: "/payments/7?q=%C3%A9&x='".to_owned(),
         content_type: "application/json; charset=utf-8".to_owned(),
         content_hash: "0123456789abcdef".to_owned(),
         body: Some(body),
-    }
+    })
 }

@@ -21,7 +21,10 @@ fn minutes(count: u64) -> Policy {
 
 async fn settled(subject: &Subject, key: &str, policy: Policy) -> hapax_core::Claim {
     let mut claim = subject.claim(key).with_policy(policy);
-    claim.request.body = Some(bytes::Bytes::from_static(b"asked"));
+    claim.request = std::sync::Arc::new(hapax_core::Request {
+        body: Some(bytes::Bytes::from_static(b"asked")),
+        ..hapax_core::Request::default()
+    });
     assert!(
         subject
             .settle(subject.take(&claim).await.lease(), Outcome::text(200, key))

@@ -1,9 +1,10 @@
 //! Records as arrays of column values for `UNNEST`, and rows of the database back into records.
 //! It runs no statement.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hapax_core::{Error, Kind, Move, Note, Request, Time, ledger::Write};
+use hapax_core::{Error, Kind, Move, Note, Time, ledger::Write};
 use tokio_postgres::types::{FromSql, ToSql};
 use uuid::Uuid;
 
@@ -35,7 +36,7 @@ impl Step {
         let mut next = step.next;
         if matches!(write, Write::Renew | Write::Settle) {
             // What was asked stays as it is, so there is no need to pack it.
-            next.request = Request::default();
+            next.request = Arc::default();
         }
         Ok(Self {
             write,

@@ -61,13 +61,13 @@ pub(crate) fn claim(tenant: u128, key: &str) -> Claim {
         Fingerprint::of(SECRET.as_bytes()),
         Owner::from_u128(1),
     );
-    claim.request = Request {
+    claim.request = std::sync::Arc::new(Request {
         method: "POST".to_owned(),
         path: format!("/customers?email={SECRET}"),
         content_type: "application/json".to_owned(),
         content_hash: CONTENT_HASH.to_owned(),
         body: Some(Bytes::from(format!("{{\"card\":\"{SECRET}\"}}"))),
-    };
+    });
     claim
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn a_stolen_database_tells_neither_bodies_nor_paths_nor_hashes(
     let ledger = place.open(vault(&[1])).await.unwrap();
     let record = settled(&ledger, 1, "sealed").await;
     let mut large = claim(1, "large");
-    large.request.body = Some(Bytes::from(SECRET.repeat(2000)));
+    std::sync::Arc::make_mut(&mut large.request).body = Some(Bytes::from(SECRET.repeat(2000)));
     let now = ledger.now();
     let large = Record::granted(&large, Version::seeded(now), now);
     let large = written(&ledger, Move::inserting(large)).await;

@@ -40,20 +40,25 @@ impl Cache {
         }
     }
 
-    /// The record, if nobody anywhere has taken back an outcome since it was read.
-    pub(super) fn get(&self, id: RecordId, purges: Option<u64>) -> Option<Arc<Record>> {
-        let purges = purges?;
+    /// The record, if nobody anywhere has taken back an outcome since it was read. The count of purges is asked
+    /// for only when there is a record: to ask may be a call to the system, and most keys are new.
+    pub(super) fn get(
+        &self,
+        id: RecordId,
+        purges: impl FnOnce() -> Option<u64>,
+    ) -> Option<Arc<Record>> {
+        let entry = self.entry(id)?;
+        (Some(entry.purges) == purges()).then_some(entry.record)
+    }
+
+    fn entry(&self, id: RecordId) -> Option<Entry> {
         let mut shard = self.shard(id);
         if let Some(entry) = shard.young.get(&id) {
-            return (entry.purges == purges).then(|| entry.record.clone());
+            return Some(entry.clone());
         }
-        let entry = shard
-            .old
-            .remove(&id)
-            .filter(|entry| entry.purges == purges)?;
-        let record = entry.record.clone();
-        shard.insert(entry, self.shard_bytes_max);
-        Some(record)
+        let entry = shard.old.remove(&id)?;
+        shard.insert(entry.clone(), self.shard_bytes_max);
+        Some(entry)
     }
 
     /// Keeps a settled record that was read when the ledger's count of purges was `purges`.
@@ -134,10 +139,10 @@ mod tests {
         let cache = Cache::new(1 << 20);
         let record = settled("k", 10);
         cache.put(record.clone(), 7);
-        assert!(cache.get(record.id, Some(7)).is_some());
-        assert!(cache.get(record.id, Some(8)).is_none());
+        assert!(cache.get(record.id, || Some(7)).is_some());
+        assert!(cache.get(record.id, || Some(8)).is_none());
         assert!(
-            cache.get(record.id, None).is_none(),
+            cache.get(record.id, || None).is_none(),
             "a ledger that cannot tell is never answered for"
         );
     }
@@ -165,6 +170,6 @@ mod tests {
         let cache = Cache::new(1 << 20);
         let record = settled("k", 1 << 20);
         cache.put(record.clone(), 0);
-        assert!(cache.get(record.id, Some(0)).is_none());
+        assert!(cache.get(record.id, || Some(0)).is_none());
     }
 }

@@ -215,13 +215,12 @@ impl Engine {
     /// Never: a granted record is held, and a replay is of a record.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
         let deadline = Instant::now() + claim.policy.bounded().wait;
-        let purges = self.ledger.purges();
         let mut seen = self
             .cache
-            .get(claim.id(), purges)
+            .get(claim.id(), || self.ledger.purges())
             .map(|record| (*record).clone());
         if seen.is_none() {
-            seen = self.recall(&claim, purges).await;
+            seen = self.recall(&claim).await;
         }
         let mut ticket = None;
         let mut overtaken = 0;
@@ -280,7 +279,7 @@ impl Engine {
     /// The recorded outcome for `claim`, if it is at hand without asking the ledger.
     #[must_use]
     pub fn cached(&self, claim: &Claim) -> Option<Receipt> {
-        let record = self.cache.get(claim.id(), self.ledger.purges())?;
+        let record = self.cache.get(claim.id(), || self.ledger.purges())?;
         let now = self.ledger.now();
         match decide(Some(&record), claim, now) {
             Verdict::Replay(outcome) => {
@@ -438,7 +437,7 @@ impl Engine {
 
     async fn reread(&self, claim: &Claim) -> Result<Option<Record>, Error> {
         let purges = self.ledger.purges();
-        if let Some(record) = self.cache.get(claim.id(), purges) {
+        if let Some(record) = self.cache.get(claim.id(), || purges) {
             return Ok(Some((*record).clone()));
         }
         Ok(self
@@ -449,8 +448,8 @@ impl Engine {
 
     /// What the shared cache knows of the key, if it is the answer to this very claim. It is used for replays and for
     /// nothing else: whatever it would say otherwise, the ledger is asked.
-    async fn recall(&self, claim: &Claim, purges: Option<u64>) -> Option<Record> {
-        let (shared, purges) = (self.shared.as_ref()?, purges?);
+    async fn recall(&self, claim: &Claim) -> Option<Record> {
+        let (shared, purges) = (self.shared.as_ref()?, self.ledger.purges()?);
         let record = shared.get(claim.scope.tenant, claim.id(), purges).await?;
         let is_replay = matches!(
             decide(Some(&record), claim, self.ledger.now()),

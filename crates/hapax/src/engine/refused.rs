@@ -78,13 +78,13 @@ mod tests {
             Fingerprint::of(body.as_bytes()),
             Owner::from_u128(1),
         );
-        claim.request = Request {
+        claim.request = std::sync::Arc::new(Request {
             method: "POST".to_owned(),
             path: "/pay".to_owned(),
             content_hash: Fingerprint::of(body.as_bytes()).short(),
             body: Some(body.to_owned().into()),
             ..Request::default()
-        };
+        });
         claim
     }
 
@@ -99,7 +99,7 @@ mod tests {
     fn a_conflict_is_told_by_its_paths_and_without_a_value() {
         let first = claim(r#"{"pin":"4711-planted","a":{"b":"old-planted"},"at":1}"#);
         let mut second = claim(r#"{"a":{"b":"new-planted"},"card":"5500-planted","at":2}"#);
-        second.request.path = "/pay?way=planted".to_owned();
+        std::sync::Arc::make_mut(&mut second.request).path = "/pay?way=planted".to_owned();
         second.selection = Selection::new(["at"], [""; 0]).unwrap();
         let told = facts(&record(&first), &second, false);
         assert_eq!(
@@ -159,7 +159,7 @@ mod tests {
             facts(&record(&first), &large, false).get("changes_count"),
             None
         );
-        first.request.body = None;
+        std::sync::Arc::make_mut(&mut first.request).body = None;
         let told = facts(&record(&first), &claim(r#"{"a":2}"#), false);
         assert_eq!(told.get("changes"), None);
         assert_eq!(told["original_hash"], first.request.content_hash);

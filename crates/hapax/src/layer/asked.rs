@@ -1,5 +1,7 @@
 //! What a request asks: its fingerprint and content hash, and the claim made of them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hapax_core::canonical::{Document, Selection};
 use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Subject, Tenant};
@@ -110,13 +112,13 @@ impl Asked {
             owner: Engine::owner(),
             subject,
             policy: route.policy,
-            request: Request {
+            request: Arc::new(Request {
                 method: self.method.to_string(),
                 path: self.path,
                 content_type: self.content_type,
                 content_hash,
                 body: Some(self.body),
-            },
+            }),
             selection: route.selection.clone(),
         }
     }

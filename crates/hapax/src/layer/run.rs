@@ -53,7 +53,11 @@ where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
     ResBody: Body,
 {
-    let problem = match setup.observer.claim(&setup.engine, claim.clone()).await {
+    let problem = match setup
+        .observer
+        .claim_missed(&setup.engine, claim.clone())
+        .await
+    {
         Ok(Claimed::Granted(lease, cause)) => {
             return run(&setup, lease, cause, &route, inner, request).await;
         }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hapax_core::{Claim, Key, Principal, Scope, Space};
-use http::header::{ACCEPT, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
@@ -86,8 +86,7 @@ where
                 let (parts, _unread) = request.into_parts();
                 let tenant = self.setup.tenant(&parts);
                 self.setup.observer.key_refused(tenant, &refused.space);
-                let trace = parts.extensions.get::<TraceId>();
-                let response = refuse(refused.problem, &parts.headers, trace, refused.problem_json);
+                let response = Caller::of(&parts, refused.problem_json).refuse(refused.problem);
                 ResponseFuture::keyed(Box::pin(std::future::ready(Ok(response))))
             }
         }
@@ -178,17 +177,11 @@ where
     ResBody::Error: Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let trace = parts.extensions.get::<TraceId>().cloned();
-    let problem_json = keyed.route.problem_json;
+    let caller = Caller::of(&parts, keyed.route.problem_json);
     let bytes = match collect(body, keyed.route.max_body_bytes).await {
         Ok(bytes) => bytes,
         Err(problem) => {
-            return Ok(refuse(
-                *problem,
-                &parts.headers,
-                trace.as_ref(),
-                problem_json,
-            ));
+            return Ok(caller.refuse(*problem));
         }
     };
     let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
@@ -197,23 +190,16 @@ where
     }
     // On a task of its own from the claim on: a client that goes away leaves neither a key held by
     // nobody nor a handler cut off in the middle.
-    let headers = parts.headers.clone();
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
+    // Boxed before it is spawned: it is large, and spawning moves it several times.
     let work = run::claim_and_run(setup.clone(), claim, keyed.route, inner, request);
-    match setup.engine.spawn(work).await {
+    match setup.engine.spawn(Box::pin(work)).await {
         Ok(Ok(run::Ran::Answered(response))) => Ok(response),
-        Ok(Ok(run::Ran::Refused(problem))) => {
-            Ok(refuse(problem, &headers, trace.as_ref(), problem_json))
-        }
+        Ok(Ok(run::Ran::Refused(problem))) => Ok(caller.refuse(problem)),
         Ok(Err(error)) => Err(error),
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_cancelled) => Ok(refuse(
-                answer::stopping(),
-                &headers,
-                trace.as_ref(),
-                problem_json,
-            )),
+            Err(_cancelled) => Ok(caller.refuse(answer::stopping())),
         },
     }
 }
@@ -221,20 +207,20 @@ where
 async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
     let tenant = setup.tenant(parts);
     let principal = parts.extensions.get::<Principal>().copied();
-    let (method, uri, headers) = (
-        parts.method.clone(),
-        parts.uri.clone(),
-        parts.headers.clone(),
-    );
-    let selection = keyed.route.selection.clone();
-    let large = body.len() > HASH_INLINE_BYTES_MAX;
-    let hash = move || Asked::new(&method, &uri, &headers, body, &selection);
-    let asked = if large {
+    let asked = if body.len() > HASH_INLINE_BYTES_MAX {
+        let (method, uri, headers, route) = (
+            parts.method.clone(),
+            parts.uri.clone(),
+            parts.headers.clone(),
+            keyed.route.clone(),
+        );
+        let hash = move || Asked::new(&method, &uri, &headers, body, &route.selection);
         tokio::task::spawn_blocking(hash)
             .await
             .expect("hashing does not panic and is not aborted")
     } else {
-        hash()
+        let selection = &keyed.route.selection;
+        Asked::new(&parts.method, &parts.uri, &parts.headers, body, selection)
     };
     let key = keyed
         .key
@@ -265,18 +251,40 @@ where
     }
 }
 
-fn refuse<B: Body>(
-    problem: Problem,
-    headers: &HeaderMap,
-    trace: Option<&TraceId>,
+/// What a refusal needs of a request that by then belongs to the handler.
+struct Caller {
+    trace: Option<TraceId>,
+    /// Those of its headers that decide about the form of a refusal.
+    headers: [(HeaderName, Option<HeaderValue>); 2],
     problem_json: bool,
-) -> Response<ResponseBody<B>> {
-    let trace = trace.cloned().unwrap_or_else(|| TraceId::of(headers));
-    let response = if problem_json {
-        let accept = HeaderValue::from_static("application/problem+json");
-        problem.into_response(&trace, &HeaderMap::from_iter([(ACCEPT, accept)]))
-    } else {
-        problem.into_response(&trace, headers)
-    };
-    response.map(ResponseBody::whole)
+}
+
+impl Caller {
+    fn of(parts: &Parts, problem_json: bool) -> Self {
+        let traceparent = HeaderName::from_static("traceparent");
+        let trace = parts.extensions.get::<TraceId>().cloned();
+        let headers = [ACCEPT, traceparent].map(|name| {
+            let value = parts.headers.get(&name).cloned();
+            (name, value)
+        });
+        Self {
+            trace,
+            headers,
+            problem_json,
+        }
+    }
+
+    fn refuse<B: Body>(self, problem: Problem) -> Response<ResponseBody<B>> {
+        let headers = self.headers.into_iter();
+        let mut headers: HeaderMap = headers
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
+        let trace = self.trace.unwrap_or_else(|| TraceId::of(&headers));
+        if self.problem_json {
+            headers.insert(ACCEPT, HeaderValue::from_static("application/problem+json"));
+        }
+        problem
+            .into_response(&trace, &headers)
+            .map(ResponseBody::whole)
+    }
 }

@@ -192,7 +192,7 @@ async fn a_refused_move_fails_its_caller_only() {
     let (_database, ledger) = opened().await;
     let good: Vec<_> = (0..20).map(|n| claim(n % 3, &format!("k{n}"), n)).collect();
     let mut bad = claim(1, "bad", 99);
-    bad.request.path = "/nul\0byte".to_owned();
+    std::sync::Arc::make_mut(&mut bad.request).path = "/nul\0byte".to_owned();
     let calls: Vec<_> = good
         .iter()
         .chain([&bad])

@@ -8,7 +8,8 @@ use hapax_store::conformance::Subject;
 use hapax_store::postgres::PgOptions;
 use hapax_store::{Clock, PgLedger};
 
-use super::{Database, claim};
+use super::claim;
+use super::database::Database;
 
 fn watching() -> PgOptions {
     PgOptions {

@@ -166,7 +166,8 @@ async fn what_is_sealed_in_the_database_is_sealed_in_redis() {
     };
     let cache = RedisReplays::start(single(), options);
     let mut record = settled("k", 7, "a very secret answer");
-    record.request.body = Some(bytes::Bytes::from_static(b"a very secret question"));
+    Arc::make_mut(&mut record.request).body =
+        Some(bytes::Bytes::from_static(b"a very secret question"));
     kept(&cache, &record, 0).await;
 
     let client = redis::Client::open(super::url("HAPAX_TEST_REDIS")).unwrap();

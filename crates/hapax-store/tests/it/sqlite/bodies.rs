@@ -23,7 +23,7 @@ async fn write(ledger: &SqliteLedger, step: Move) -> Record {
 
 async fn held_with(ledger: &SqliteLedger, body: Bytes) -> Record {
     let mut claim = claim("k", 1);
-    claim.request.body = Some(body);
+    std::sync::Arc::make_mut(&mut claim.request).body = Some(body);
     write(ledger, insert(ledger, &claim)).await
 }
 

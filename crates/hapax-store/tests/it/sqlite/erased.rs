@@ -34,7 +34,7 @@ async fn settled(ledger: &SqliteLedger) -> Vec<Record> {
         .enumerate()
     {
         let mut claim = claim(&format!("k{at}"), 1);
-        claim.request.body = Some(body(length));
+        std::sync::Arc::make_mut(&mut claim.request).body = Some(body(length));
         let held = write(ledger, vec![insert(ledger, &claim)]).await.remove(0);
         let renewed = Move::replacing(&held, held.renewed(ledger.now()));
         let renewed = write(ledger, vec![renewed]).await.remove(0);

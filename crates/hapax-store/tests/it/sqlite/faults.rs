@@ -26,7 +26,7 @@ async fn a_full_disk_is_unavailable_and_is_got_over() {
     };
     let large = |n: u128| {
         let mut claim = claim(&format!("k{n}"), n).with_policy(policy);
-        claim.request.body = Some(noise(50_000));
+        std::sync::Arc::make_mut(&mut claim.request).body = Some(noise(50_000));
         claim
     };
     let mut written = 0;

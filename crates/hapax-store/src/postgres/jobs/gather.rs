@@ -2,14 +2,14 @@
 //! It decides nothing and keeps no connection; `acts` does the writing.
 //!
 //! A caller hands its acts in and waits, for its answer or for a turn. Whoever has a turn writes whatever has gathered,
-//! its own and that of others. If that comes to nothing, each of them tries alone and hears what is wrong with its own.
+//! its own and that of others. If nothing was written, each of them tries alone and hears what is wrong with its own.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hapax_core::job::queue::ACTS_MAX;
 use hapax_core::job::{Act, Deed};
-use hapax_core::{Error, Tenant};
+use hapax_core::{Error, Kind, Tenant};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::super::PgLedger;
@@ -151,6 +151,12 @@ impl PgLedger {
                 for (reply, count) in replies.zip(counts) {
                     let own = answers.by_ref().take(count).collect();
                     let _ = reply.send(Said::Done(Ok(own)));
+                }
+            }
+            // Nobody knows what became of any of them.
+            Err(error) if error.kind() == Kind::OutcomeUnknown => {
+                for reply in replies {
+                    let _ = reply.send(Said::Done(Err(error.clone())));
                 }
             }
             Err(error) => {

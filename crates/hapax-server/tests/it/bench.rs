@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::fixture::{json, path};
 
 fn bench(arguments: &[&str]) -> Value {
-    json(&[&["bench", "--seconds", "0.05", "--json"], arguments].concat())
+    json(&[&["bench", "--seconds", "0.05"], arguments].concat())
 }
 
 fn parts(found: &Value) -> Vec<&str> {

@@ -20,7 +20,7 @@ pub mod observe;
 #[cfg(any(feature = "layer", feature = "client"))]
 pub mod problem;
 
-pub use engine::{Claimed, Engine, Once, Ruled, Settled};
+pub use engine::{Claimed, Engine, Once, Outliving, Ruled, Settled};
 #[cfg(feature = "layer")]
 pub use layer::IdempotencyLayer;
 pub use observe::Observer;

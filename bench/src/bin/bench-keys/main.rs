@@ -23,6 +23,10 @@ use hapax_bench::report::{Report, Want};
 use load::{Keys, Names};
 use measure::{Case, Subject};
 
+/// As in the program. The bare handler has it too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What a request costs under a key, beside the same handler without one.
 #[derive(Parser, Debug)]
 struct Cli {

@@ -1,9 +1,10 @@
 //! A number beside the database that every process can read without SQL: how often a settled outcome was
 //! taken back. It is a hint for caches; what rules is the count in the database.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::connection::owner_only;
 
@@ -16,6 +17,8 @@ use super::connection::owner_only;
 #[derive(Debug)]
 pub(super) struct Purges {
     path: PathBuf,
+    /// Open, so that asking walks no path.
+    file: OnceLock<File>,
 }
 
 impl Purges {
@@ -23,12 +26,26 @@ impl Purges {
     pub(super) fn beside(path: &Path) -> Self {
         let mut name = path.as_os_str().to_owned();
         name.push("-purges");
-        Self { path: name.into() }
+        Self {
+            path: name.into(),
+            file: OnceLock::new(),
+        }
     }
 
-    /// The number, or `None` while the file is missing. Asked by path: a replaced file is noticed.
+    /// The number, or `None` while the file is missing. A file that was deleted or replaced is noticed.
     pub(super) fn shown(&self) -> Option<u64> {
-        fs::metadata(&self.path).ok().map(|file| file.len())
+        let file = if let Some(file) = self.file.get() {
+            file
+        } else {
+            let opened = File::open(&self.path).ok()?;
+            self.file.get_or_init(|| opened)
+        };
+        let known = file.metadata().ok()?;
+        if is_linked(&known) {
+            Some(known.len())
+        } else {
+            fs::metadata(&self.path).ok().map(|file| file.len())
+        }
     }
 
     /// Raises the number to `count`, if it is below.
@@ -43,6 +60,14 @@ impl Purges {
         }
         file.unlock()
     }
+}
+
+/// Whether the open file still has its name. Where that cannot be told, the name is asked every time.
+fn is_linked(file: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(file) > 0;
+    #[cfg(not(unix))]
+    return file.len() == u64::MAX;
 }
 
 #[cfg(test)]
@@ -60,5 +85,9 @@ mod tests {
         }
         fs::remove_file(&purges.path).unwrap();
         assert_eq!(purges.shown(), None);
+        Purges::beside(&folder.path().join("ledger.db"))
+            .raise(9)
+            .unwrap();
+        assert_eq!(purges.shown(), Some(9), "another process made it anew");
     }
 }

@@ -4,6 +4,7 @@
 mod audit;
 mod cache;
 mod operator;
+mod outlive;
 mod refused;
 mod running;
 mod settle;
@@ -26,6 +27,7 @@ use running::Running;
 use waiting::Waiting;
 
 pub use operator::Ruled;
+pub use outlive::Outliving;
 pub use settle::Settled;
 
 /// How often decide and swap may be overtaken by others before the claim gives up for now.
@@ -376,16 +378,7 @@ impl Engine {
         }
     }
 
-    /// Spawns `work` so that it outlives whoever waits for it, and is joined by [`Engine::drain`].
-    pub fn spawn<F>(&self, work: F) -> tokio::task::JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        self.tasks.spawn(work)
-    }
-
-    /// Waits until everything that was spawned has ended, and everything noted is written, at most `patience`.
+    /// Waits until all work that outlives its callers has ended, and everything noted is written, at most `patience`.
     /// Returns whether it has.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.tasks.close();

@@ -273,13 +273,3 @@ pub(super) fn not_recorded() -> Problem {
     .with_detail("reason", "outcome_unknown")
     .retry_after(Duration::from_secs(1))
 }
-
-/// The process ends before the request could run to its end.
-pub(super) fn stopping() -> Problem {
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "shutting_down",
-        "the server is stopping; retry with the same key",
-    )
-    .retry_after(Duration::from_secs(1))
-}

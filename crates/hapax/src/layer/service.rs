@@ -188,19 +188,13 @@ where
     if let Some(receipt) = setup.observer.cached(&setup.engine, &claim) {
         return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
     }
-    // On a task of its own from the claim on: a client that goes away leaves neither a key held by
-    // nobody nor a handler cut off in the middle.
+    // From the claim on it runs to its end: a client that goes away leaves neither a key held by nobody nor a
+    // handler cut off in the middle.
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
-    // Boxed before it is spawned: it is large, and spawning moves it several times.
     let work = run::claim_and_run(setup.clone(), claim, keyed.route, inner, request);
-    match setup.engine.spawn(Box::pin(work)).await {
-        Ok(Ok(run::Ran::Answered(response))) => Ok(response),
-        Ok(Ok(run::Ran::Refused(problem))) => Ok(caller.refuse(problem)),
-        Ok(Err(error)) => Err(error),
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_cancelled) => Ok(caller.refuse(answer::stopping())),
-        },
+    match setup.engine.outlive(work).await? {
+        run::Ran::Answered(response) => Ok(response),
+        run::Ran::Refused(problem) => Ok(caller.refuse(problem)),
     }
 }
 

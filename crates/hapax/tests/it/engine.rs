@@ -480,7 +480,7 @@ async fn a_process_that_must_stop_gives_up_what_it_works_under() {
                 engine.once(claim(key).with_policy(policy), never).await
             }
         };
-        engine.spawn(work);
+        tokio::spawn(engine.outlive(work));
     }
     while engine
         .find(&claim("hold").scope, &claim("hold").key)
@@ -504,10 +504,10 @@ async fn a_process_that_must_stop_gives_up_what_it_works_under() {
 }
 
 #[tokio::test]
-async fn draining_waits_for_what_was_spawned() {
+async fn draining_waits_for_work_that_outlives_its_callers() {
     let Setup { engine, .. } = setup();
     let (go, wait) = tokio::sync::oneshot::channel::<()>();
-    let done = engine.spawn(async move { wait.await.is_ok() });
+    let done = tokio::spawn(engine.outlive(async move { wait.await.is_ok() }));
     assert!(
         !engine.drain(Duration::from_millis(5)).await,
         "it is still running"

@@ -329,7 +329,7 @@ impl History {
         self.keys.iter().enumerate().filter_map(|(at, log)| {
             let life = log.lives.all.back()?;
             let place = log.lives.all.len().checked_sub(1);
-            let may_be_over = self.may_be_over(KeyId(at), place);
+            let may_be_over = self.may_be_over(KeyId(at), place, i64::MAX);
             let body = life.fixed.as_ref().filter(|_| !may_be_over)?;
             Some((KeyId(at), log.tenant.as_str(), log.key.as_str(), body))
         })
@@ -395,7 +395,7 @@ impl History {
             return;
         }
         let place = lives.before(fence, rise);
-        let may_be_over = self.may_be_over(key, place);
+        let may_be_over = self.may_be_over(key, place, fence);
         let lives = &mut self.keys[key.0].lives;
         let unsettled = place.is_some_and(|place| !lives.all[place].is_told_before(invoked));
         let joins = match cause {
@@ -408,6 +408,7 @@ impl History {
             invoked,
             returned,
             effects: 0,
+            expires_at,
         };
         let mut wrong = None;
         if let Some(place) = place.filter(|_| joins) {
@@ -416,7 +417,6 @@ impl History {
             }
             let life = &mut lives.all[place];
             life.takeovers += 1;
-            life.lasts(fence, expires_at);
             life.grants.push(grant);
             self.counts.takeovers += 1;
         } else {
@@ -427,7 +427,6 @@ impl History {
             let may_be_ended = lives.ended_at.is_some_and(|ended| ended > invoked);
             let life = lives.open_life(fence, rise);
             life.enders += u32::from(may_be_ended);
-            life.lasts(fence, expires_at);
             life.grants.push(grant);
         }
         if let Some(wrong) = wrong {
@@ -511,7 +510,7 @@ impl History {
 
     fn still_acting(&mut self, pending: &Pending, what: &str) {
         let place = self.keys[pending.key.0].lives.all.len().checked_sub(1);
-        let may_be_over = self.may_be_over(pending.key, place);
+        let may_be_over = self.may_be_over(pending.key, place, i64::MAX);
         let life = self.keys[pending.key.0].lives.last();
         let settled = life.is_some_and(|life| life.is_told_before(pending.invoked));
         if settled && !may_be_over {
@@ -552,14 +551,21 @@ impl History {
         }
     }
 
-    /// Whether the life at this place may be over by now. Where there is none, nothing is in the way.
-    fn may_be_over(&self, key: KeyId, place: Option<usize>) -> bool {
+    /// Whether the life at this place, as it was before `fence`, may be over by now. Where there is none, nothing is in
+    /// the way.
+    fn may_be_over(&self, key: KeyId, place: Option<usize>, fence: i64) -> bool {
         let log = &self.keys[key.0];
         let Some(life) = place.map(|place| &log.lives.all[place]) else {
             return true;
         };
+        // Names have no order: there the newest lease counts.
+        let below = if self.rules.fences_rise {
+            fence
+        } else {
+            i64::MAX
+        };
         let is_late = life
-            .expires_at
+            .expires_at(below)
             .zip(self.latest)
             .is_some_and(|(end, now)| end <= now);
         // Under `hold` doubt does not expire; only what somebody asked to record does.

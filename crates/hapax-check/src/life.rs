@@ -12,6 +12,8 @@ pub(crate) struct Granted {
     pub(crate) invoked: u64,
     pub(crate) returned: u64,
     pub(crate) effects: u32,
+    /// Until when the record answers, as the last write under this lease says.
+    pub(crate) expires_at: Option<i64>,
 }
 
 /// What is known of one life.
@@ -28,7 +30,6 @@ pub(crate) struct Life {
     /// When somebody was first told it.
     pub(crate) told_at: Option<u64>,
     pub(crate) recorded: u32,
-    pub(crate) expires_at: Option<i64>,
     /// How many acts may have ended it.
     pub(crate) enders: u32,
 }
@@ -43,7 +44,6 @@ impl Life {
             fixed: None,
             told_at: None,
             recorded: 0,
-            expires_at: None,
             enders: 0,
         }
     }
@@ -71,7 +71,6 @@ impl Life {
             next.fixed = self.fixed.take();
             next.told_at = self.told_at.take();
             next.recorded = std::mem::take(&mut self.recorded);
-            next.expires_at = self.expires_at;
         }
         next
     }
@@ -84,10 +83,17 @@ impl Life {
         self.told_at.is_some_and(|told| told < moment)
     }
 
-    /// Until when it answers, as the newest write under it says: a take-over counts anew.
+    /// Until when it answers, by the newest lease below `fence`: a take-over counts anew.
+    pub(crate) fn expires_at(&self, fence: i64) -> Option<i64> {
+        let below = self.grants.iter().filter(|grant| grant.fence < fence);
+        below.max_by_key(|grant| grant.fence)?.expires_at
+    }
+
+    /// What was recorded under this lease may answer for longer than the lease said.
     pub(crate) fn lasts(&mut self, fence: i64, expires_at: Option<i64>) {
-        if expires_at.is_some() && self.grants.iter().all(|grant| grant.fence <= fence) {
-            self.expires_at = expires_at;
+        let mut grants = self.grants.iter_mut();
+        if let Some(grant) = grants.find(|grant| grant.fence == fence) {
+            grant.expires_at = expires_at.or(grant.expires_at);
         }
     }
 }

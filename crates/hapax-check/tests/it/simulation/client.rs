@@ -83,6 +83,16 @@ impl Begun {
         self.world.history.borrow_mut().fail(op);
     }
 
+    /// The lease is lost. If the ledger fails at times, a first try may have been written and followed by others since,
+    /// so that only the last try is known to have changed nothing.
+    fn lost(self) {
+        if self.world.ledger.may_fail() {
+            drop(self);
+        } else {
+            self.ok(Told::Refused);
+        }
+    }
+
     /// The ledger could not say.
     fn failed(self, error: &Error) {
         match error.kind() {
@@ -229,7 +239,7 @@ impl Client {
                 body: bytes_of(&receipt.outcome),
                 expires_at: Some(receipt.expires_at.as_ms()),
             }),
-            Ok(Settled::Lost(_)) => begun.ok(Told::Refused),
+            Ok(Settled::Lost(_)) => begun.lost(),
             // One of its tries may have been written.
             Err(_) => drop(begun),
         }
@@ -239,7 +249,7 @@ impl Client {
         let begun = self.begin(Act::Release { fence });
         match self.engine.release(lease).await {
             Ok(true) => begun.ok(Told::Done),
-            Ok(false) => begun.ok(Told::Refused),
+            Ok(false) => begun.lost(),
             Err(_) => drop(begun),
         }
     }
@@ -248,7 +258,7 @@ impl Client {
         let begun = self.begin(Act::Doubt { fence });
         match self.engine.doubt(lease, Doubt::OutcomeUnknown).await {
             Ok(true) => begun.ok(Told::Done),
-            Ok(false) => begun.ok(Told::Refused),
+            Ok(false) => begun.lost(),
             Err(_) => drop(begun),
         }
     }

@@ -55,6 +55,11 @@ impl Paced {
         }
     }
 
+    /// Whether any call may have failed.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.fails_once_in > 0
+    }
+
     /// From now on nothing fails.
     pub(crate) fn heal(&self) {
         self.healthy.store(true, Ordering::Relaxed);

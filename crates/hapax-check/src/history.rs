@@ -397,7 +397,10 @@ impl History {
         let place = lives.before(fence, rise);
         let may_be_over = self.may_be_over(key, place, fence);
         let lives = &mut self.keys[key.0].lives;
-        let unsettled = place.is_some_and(|place| !lives.all[place].is_told_before(invoked));
+        let unsettled = place.is_some_and(|place| {
+            let life = &lives.all[place];
+            !life.is_told_before(invoked) && !(rise && life.is_settled_below(fence))
+        });
         let joins = match cause {
             Cause::New => false,
             Cause::Taken => unsettled,

@@ -79,6 +79,13 @@ impl Life {
         self.grants.iter().map(|grant| grant.effects).sum()
     }
 
+    /// Whether what was told was recorded under an earlier lease than this: then this one is of another life.
+    pub(crate) fn is_settled_below(&self, fence: i64) -> bool {
+        let is_told = |body: &Body| self.fixed.as_ref() == Some(body);
+        let mut below = self.proposed.iter();
+        below.any(|(under, body)| *under < fence && is_told(body))
+    }
+
     pub(crate) fn is_told_before(&self, moment: u64) -> bool {
         self.told_at.is_some_and(|told| told < moment)
     }

@@ -115,7 +115,10 @@ fn step(state: &State, span: &Span) -> Option<State> {
         }
         (Act::Rule { body }, Told::Recorded { .. }) => held.then(|| State::Settled(body.clone())),
         (Act::Renew { fence }, Told::Done) => stays(owns(state, *fence)),
-        (Act::Release { fence }, Told::Done) => owns(state, *fence).then_some(State::Vacant),
+        // If an operator gave the same key back meanwhile, a try that failed cannot be told from his.
+        (Act::Release { fence }, Told::Done) => {
+            (owns(state, *fence) || *state == State::Vacant).then_some(State::Vacant)
+        }
         (Act::Doubt { fence }, Told::Done) => {
             owns(state, *fence).then_some(State::InDoubt(Some(*fence)))
         }

@@ -1,6 +1,7 @@
 //! Who asks, and whether they may: bearer tokens, roles, and the answer to guessing.
 //! It runs before anything that could tell a stranger what exists.
 
+mod secret;
 pub(crate) mod session;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use crate::problem::{self, Refusal};
 use crate::serve::Peer;
 use crate::throttle::Failures;
 use crate::token;
+pub(crate) use secret::{SessionSecret, VARIABLE as SESSION_SECRET};
 use session::{Holder, Session};
 
 /// How long a verified token is trusted without asking the store, and so how late a revocation may act.
@@ -132,6 +134,8 @@ pub(crate) struct Gate {
     configured: Option<[u8; 32]>,
     /// The sha256 of the secret that Telegram sends to its one path.
     telegram: Option<[u8; 32]>,
+    /// What cookies are signed with, beside the hash of their token.
+    session_secret: SessionSecret,
     trusted: Mutex<HashMap<[u8; 32], (Instant, Identity)>>,
     failures: Failures,
 }
@@ -142,6 +146,7 @@ impl Gate {
         access: Access,
         metrics_open: bool,
         configured: Option<&str>,
+        session_secret: SessionSecret,
     ) -> Self {
         let configured = configured.map(|text| token::sha256(text.as_bytes()));
         let (trusted, failures) = (Mutex::default(), Failures::default());
@@ -151,6 +156,7 @@ impl Gate {
             metrics_open,
             configured,
             telegram: None,
+            session_secret,
             trusted,
             failures,
         }
@@ -196,6 +202,7 @@ impl Gate {
                 (Holder::Configured, hash)
             }
         };
+        let key = self.session_secret.key_of(&key);
         let session = Session::begin(holder, &key, Time::from(SystemTime::now()));
         Ok(session.set_cookie(is_https))
     }
@@ -238,7 +245,7 @@ impl Gate {
                 valid.map(|stored| (stored.secret_sha256, Identity::of(&stored)))
             }
         };
-        let identity = known.filter(|(key, _)| session.is_of(key));
+        let identity = known.filter(|(hash, _)| session.is_of(&self.session_secret.key_of(hash)));
         let Some((_, identity)) = identity else {
             return Err(self.refuse(value.as_bytes(), peer, now));
         };

@@ -45,6 +45,7 @@ pub(crate) struct Config {
     pub(crate) batch_body_bytes_max: usize,
     pub(crate) header_bytes_max: usize,
     pub(crate) connections_max: usize,
+    pub(crate) connections_per_address_max: usize,
     pub(crate) header_timeout_ms: u64,
     pub(crate) body_idle_timeout_ms: u64,
     pub(crate) request_timeout_ms: u64,
@@ -134,6 +135,7 @@ impl Default for Config {
             batch_body_bytes_max: 32 << 20,
             header_bytes_max: 64 << 10,
             connections_max: 4096,
+            connections_per_address_max: 3072,
             header_timeout_ms: 10_000,
             body_idle_timeout_ms: 15_000,
             request_timeout_ms: 60_000,
@@ -272,6 +274,8 @@ impl Config {
         at_least("redis_keep_seconds", self.redis_keep_seconds, 1)?;
         crate::store::redis::check(self)?;
         at_least("connections_max", self.connections_max as u64, 1)?;
+        let each = self.connections_per_address_max as u64;
+        at_least("connections_per_address_max", each, 1)?;
         at_least("header_timeout_ms", self.header_timeout_ms, 1)?;
         at_least("body_idle_timeout_ms", self.body_idle_timeout_ms, 1)?;
         at_least("request_timeout_ms", self.request_timeout_ms, 1)?;
@@ -433,6 +437,7 @@ pub(crate) fn unknown_variables() -> Result<Vec<String>> {
         name == "HAPAX_CONFIG"
             || name == "HAPAX_TOKEN"
             || name == TELEGRAM_SECRET
+            || name == crate::auth::SESSION_SECRET
             || LITELLM_KEYS.contains(&name)
             || name == "HAPAX_DASHBOARD_DIR"
             || name == "HAPAX_KEK"

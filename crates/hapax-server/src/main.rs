@@ -23,6 +23,7 @@ mod log;
 mod metrics;
 mod otlp;
 mod out;
+mod peers;
 mod problem;
 mod proxy;
 mod serve;

@@ -27,6 +27,10 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
     );
     metrics::describe_gauge!("hapax_http_connections", "Open connections.");
     metrics::describe_counter!(
+        "hapax_http_connections_refused_total",
+        "Connections closed because their address had too many."
+    );
+    metrics::describe_counter!(
         "hapax_auth_failures_total",
         "Requests with a wrong or revoked token."
     );

@@ -27,6 +27,7 @@ use crate::body::{IdleBody, Leftover};
 use crate::busy::Busy;
 use crate::config::Config;
 use crate::framing::{Watch, Watched};
+use crate::peers::{self, Peers};
 use crate::problem;
 
 /// Who is at the other end of the connection.
@@ -83,6 +84,7 @@ pub(crate) async fn serve<S>(
         discard_bytes_max: config.batch_body_bytes_max,
     };
     let permits = Arc::new(Semaphore::new(config.connections_max));
+    let peers = Arc::new(Peers::new(config.connections_per_address_max));
     let mut connections = JoinSet::new();
     loop {
         // A permit first: over the cap, new connections wait in the listener's queue.
@@ -96,10 +98,14 @@ pub(crate) async fn serve<S>(
         };
         match accepted {
             Ok((stream, peer)) => {
+                let Some(counted) = peers.enter(peer.ip()) else {
+                    refuse(&stream);
+                    continue;
+                };
                 let (service, stop) = (service.clone(), stop.clone());
                 connections.spawn(async move {
                     connection(stream, Peer(peer), service, limits, stop).await;
-                    drop(permit);
+                    drop((permit, counted));
                 });
             }
             Err(error) => {
@@ -123,6 +129,14 @@ pub(crate) async fn serve<S>(
             "shutdown_ms is over; cutting off what is in flight"
         );
         connections.shutdown().await;
+    }
+}
+
+/// Tells a connection that its address has too many. It waits for nothing: a client that does not read is not told.
+fn refuse(stream: &TcpStream) {
+    metrics::counter!("hapax_http_connections_refused_total").increment(1);
+    if let Err(error) = stream.try_write(&peers::refusal()) {
+        tracing::debug!(%error, "a connection too many was closed without a word");
     }
 }
 

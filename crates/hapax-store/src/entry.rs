@@ -107,6 +107,7 @@ pub(crate) const fn mode_value(is_on: bool) -> &'static str {
 }
 
 /// A state of a row in the form in which replaced ones are kept: every column by its name, times in milliseconds.
+#[cfg(any(feature = "postgres", test))]
 pub(crate) fn state(row: &Row) -> Value {
     let mut state = row.fields.clone().into_json();
     for (column, value) in given(row) {

@@ -144,6 +144,10 @@ impl MemoryLedger {
                 continue;
             }
             let freed = stored.record.state == State::Free;
+            if matches!(stored.record.state, State::Settled { .. }) {
+                // A cache goes by its record's time. Should the clock be set back, that time comes again.
+                self.purges.fetch_add(1, Ordering::SeqCst);
+            }
             stored.forget_at = Some(stored.record.expires_at.plus(sweep.grace));
             stored.record.version = stored.record.version.next();
             stored.record.request = Arc::default();

@@ -1,7 +1,7 @@
 //! The session of a browser: a cookie that stands for a token without holding it. Who it lets in is decided in `auth`.
 //!
-//! The cookie is `id.expiry.mac`. Its mac is made with the stored hash of the token, so every node can check it, and it
-//! ends with the token.
+//! The cookie is `id.expiry.mac`. Its mac is made with the stored hash of the token, so that it ends with the token, and
+//! with a secret of the server that is not in the database, so that reading the database is not enough to make one.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use hapax_store::TokenId;
 pub(crate) const LASTS: Duration = Duration::from_secs(43_200);
 const NAME: &str = "hapax_session";
 /// What the mac is of, so that it cannot stand for anything else.
-const LABEL: &str = "hapax session v1";
+const LABEL: &str = "hapax session v2";
 /// The name of HAPAX_TOKEN among ids.
 const CONFIGURED: &str = "configured";
 /// A cookie is shorter than this.
@@ -57,7 +57,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Begins now, for whom `key` is the stored hash of the token.
+    /// Begins now, signed with `key`.
     pub(super) fn begin(holder: Holder, key: &[u8; 32], now: Time) -> Self {
         let expires_at = Time::from_ms(now.plus(LASTS).as_ms() / 1000 * 1000);
         let signed = signed(holder, expires_at);
@@ -88,7 +88,7 @@ impl Session {
         })
     }
 
-    /// Whether it was made with this hash. In constant time.
+    /// Whether it was signed with this key. In constant time.
     pub(super) fn is_of(&self, key: &[u8; 32]) -> bool {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
         let signed = signed(self.holder, self.expires_at);

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::{self, App, Shared, dashboard};
-use crate::auth::{Access, Gate};
+use crate::auth::{Access, Gate, SessionSecret};
 use crate::cli::Serve;
 use crate::config::{self, Config};
 use crate::enrich;
@@ -110,7 +110,9 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     };
     let tokens = Arc::clone(&store.tokens);
     let telegram = config::telegram_secret()?;
-    let gate = Gate::new(tokens, access, config.metrics_open, configured.as_deref())
+    let secret = SessionSecret::of(&config.data, configured.as_deref())?;
+    let configured = configured.as_deref();
+    let gate = Gate::new(tokens, access, config.metrics_open, configured, secret)
         .with_telegram(telegram.as_deref());
     Ok(Started {
         app: shared(config, store, OnLost::Retry, (dashboard, &listener))?,

@@ -202,6 +202,14 @@ impl Server {
         )
     }
 
+    /// How much memory the process has in use.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let words = line.unwrap().split_whitespace().next();
+        words.unwrap().parse().unwrap()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(

@@ -18,6 +18,7 @@ mod entries;
 mod errors;
 mod fences;
 mod fixture;
+mod hostile;
 mod http;
 mod imports;
 mod intents;

@@ -324,7 +324,10 @@ fn two_nodes_on_postgres_know_the_same_session() {
     let url = crate::postgres::database();
     let start = || {
         Server::start_with(|command| {
-            command.args(["--database", &url]);
+            command.args(["--database", &url]).env(
+                "HAPAX_SESSION_SECRET",
+                "shared by all the nodes of this place",
+            );
         })
     };
     let (one, two) = (start(), start());
@@ -344,4 +347,80 @@ fn two_nodes_on_postgres_know_the_same_session() {
     while with(&two, "GET", "/session", &[("cookie", &cookie)]).status == 200 {
         assert!(started.elapsed() < Duration::from_secs(3), "it goes on");
     }
+}
+
+#[test]
+fn a_node_with_another_secret_does_not_know_the_session() {
+    let url = crate::postgres::database();
+    let start = || {
+        Server::start_with(|command| {
+            command.args(["--database", &url]);
+        })
+    };
+    let (one, two) = (start(), start());
+    let cookie = cookie(&sign_in(&one, &one.token(), &[]));
+    let status = |server| with(server, "GET", "/session", &[("cookie", &cookie)]).status;
+    assert_eq!((status(&one), status(&two)), (200, 401));
+}
+
+#[test]
+fn whoever_reads_the_database_can_make_no_session() {
+    let server = Server::start();
+    let (id, token) = server.mint("default", "owner");
+    let cookie = cookie(&sign_in(&server, &token, &[]));
+    let (_, value) = cookie.split_once('=').unwrap();
+    let expiry = value.split('.').nth(1).unwrap();
+    // Everything the database knows of the token.
+    let secret = token.rsplit_once('_').unwrap().1;
+    let hashes = [secret.as_bytes(), token.as_bytes()].map(<sha2::Sha256 as sha2::Digest>::digest);
+    for hash in hashes {
+        for label in ["hapax session v1", "hapax session v2"] {
+            let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &hash);
+            let signed = format!("{label}.{id}.{expiry}");
+            let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
+            let mac = data_encoding::HEXLOWER.encode(mac.as_ref());
+            let forged = format!("hapax_session={id}.{expiry}.{mac}");
+            assert_eq!(forged.len(), cookie.len(), "it has the form of one");
+            let answer = with(&server, "GET", "/session", &[("cookie", &forged)]);
+            assert_eq!(answer.status, 401, "{label}");
+        }
+    }
+    assert_eq!(
+        with(&server, "GET", "/session", &[("cookie", &cookie)]).status,
+        200
+    );
+}
+
+#[test]
+fn a_session_outlives_a_restart_and_not_its_secret() {
+    let server = Server::start();
+    let cookie = cookie(&sign_in(&server, &server.token(), &[]));
+    let status = |server: &Server| with(server, "GET", "/session", &[("cookie", &cookie)]).status;
+    let (_, _, folder) = server.stop();
+    let server = Server::start_in(folder, |_| {});
+    assert_eq!(status(&server), 200);
+    let secret = server.data().join("session-secret");
+    let (_, _, folder) = server.stop();
+    std::fs::remove_file(secret).unwrap();
+    let server = Server::start_in(folder, |_| {});
+    assert_eq!(status(&server), 401);
+}
+
+#[test]
+fn a_secret_that_is_too_short_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = crate::fixture::hapax()
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            path(&folder.path().join("data")),
+        ])
+        .env("HAPAX_SESSION_SECRET", "short")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("at least 32 characters"), "{said}");
 }

@@ -71,7 +71,9 @@ pub(super) fn sweep(
     }
     swept.notes = notes::remove(connection, before(now, sweep.audit_keep), limit)?;
     let wrote = swept != Swept::default();
-    Ok((swept, Effect { wrote, purged: 0 }))
+    // A cache goes by its record's time. Should the clock be set back, that time comes again; the content does not.
+    let purged = u64::from(due.iter().any(|row| row.settled));
+    Ok((swept, Effect { wrote, purged }))
 }
 
 /// Forgets rows whose grace is over. Returns whose they were.
@@ -87,6 +89,7 @@ struct Due {
     tenant_id: [u8; 16],
     id: [u8; 16],
     free: bool,
+    settled: bool,
     expires_at: i64,
 }
 
@@ -100,6 +103,7 @@ fn due(connection: &Connection, now: Time, limit: usize) -> rusqlite::Result<Vec
                 tenant_id: row.get(1)?,
                 id: row.get(2)?,
                 free: row.get_ref(3)?.as_str()? == "free",
+                settled: row.get_ref(3)?.as_str()? == "settled",
                 expires_at: row.get(4)?,
             })
         },

@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub enum Settled {
     /// The outcome is recorded, durably, and this is its receipt.
     Recorded(Receipt),
-    /// Somebody else has the key now; nothing was written. This is what is stored.
+    /// Somebody else has the key now, and what is stored stays as it is: this. After a failure of the store one of several
+    /// tries may have been written before that, and was followed by others.
     Lost(Option<Box<Record>>),
 }
 

@@ -43,5 +43,6 @@ mod stats;
 mod stop;
 mod sweep;
 mod table;
+mod upgrade;
 mod vault;
 mod worker;

@@ -227,6 +227,20 @@ impl PgLedger {
         prepare(&target).await
     }
 
+    /// The names of the migrations that a newer program ran here. They are left alone.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when the server does not answer.
+    pub async fn newer(url: &str) -> Result<Vec<String>, Error> {
+        let target = Target::parse(url, PgOptions::default().connect_timeout)?;
+        let (client, wire) = target.connect().await?;
+        let driver = tokio::spawn(wire);
+        let newer = migrate::newer(&client).await;
+        drop(client);
+        hang_up(&target, driver).await;
+        newer
+    }
+
     /// What the ledger's own sessions are: those that write, then one that reads and one that sweeps.
     ///
     /// # Errors

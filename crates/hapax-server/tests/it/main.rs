@@ -25,6 +25,7 @@ mod jobs;
 mod key;
 mod keys;
 mod kill;
+mod leading;
 mod lists;
 mod live;
 mod million;

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::chore::Chore;
 use crate::error::Error;
 use crate::fingerprint::Subject;
 use crate::key::Key;
@@ -421,6 +422,16 @@ pub trait Ledger: Send + Sync + 'static {
     /// then nothing of it may be kept where another store's things are.
     fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {
         Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Whether this process is the one that does `chore`, of all that share the store, as far as it knew a moment ago.
+    /// Whoever asks wants to do it: from then on the ledger tries to become the one, and another one's end is noticed
+    /// within seconds.
+    ///
+    /// That saves work and guards nothing. Two may be told so for a moment, and a chore must be safe when two do it.
+    /// A store that has no way to tell says yes to everybody.
+    fn leads(&self, _chore: Chore) -> bool {
+        true
     }
 
     /// Stops background work and waits for it. The ledger answers [`Kind::Unavailable`](crate::Kind) afterwards.

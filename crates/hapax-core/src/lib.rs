@@ -29,6 +29,7 @@
 //! implement, [`canonical`] is the byte form that fingerprints are made of.
 
 pub mod canonical;
+pub mod chore;
 pub mod claim;
 pub mod decide;
 pub mod diff;
@@ -49,6 +50,7 @@ pub mod scope;
 pub mod snapshot;
 pub mod time;
 
+pub use chore::Chore;
 pub use claim::{Claim, Request};
 pub use decide::{Cause, Doubt, Grant, Verdict, decide};
 pub use error::{Error, Invalid, Kind};

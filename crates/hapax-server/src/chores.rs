@@ -1,9 +1,10 @@
 //! What a running server does by itself: sweeping expired keys, running jobs, cleaning up after dead workers, and
-//! keeping metrics small.
+//! keeping metrics small. Of what is done for all nodes at once, one of them does it: the one that the store says leads.
 
 use std::future::Future;
 use std::time::Duration;
 
+use hapax_core::Chore;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -13,6 +14,8 @@ use crate::{live, otlp, worker};
 
 /// How often recorded samples are folded into their histograms, also when nobody reads /metrics.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+/// How often a node that waits for its turn looks whether it has come.
+const TURN_EVERY: Duration = Duration::from_millis(500);
 /// How soon after the start it is looked for what dead workers left.
 const RECONCILE_FIRST: Duration = Duration::from_secs(10);
 
@@ -41,8 +44,14 @@ pub(crate) fn start(app: &App, stop: &watch::Receiver<bool>) -> JoinSet<()> {
     if app.config.sweep_interval_ms > 0 {
         let app = App::clone(app);
         let pause = Duration::from_millis(app.config.sweep_interval_ms);
+        app.takes_part_in(Chore::Sweep);
         chores.spawn(every((pause, pause), stop.clone(), move || {
-            sweep_once(App::clone(&app))
+            let app = App::clone(&app);
+            async move {
+                // Whoever takes over does not know when it was done last, so it is done then.
+                turn(&app, Chore::Sweep).await;
+                sweep_once(app).await;
+            }
         }));
     }
     chores
@@ -70,6 +79,9 @@ pub(crate) fn work(app: &App, stop: &watch::Receiver<bool>, chores: &mut JoinSet
     app.imports.open();
     let imports = app.imports.clone();
     chores.spawn(async move { imports.adopt().await });
+    if app.enrich.is_configured() {
+        app.takes_part_in(Chore::Batches);
+    }
     let (enrich, mut stop) = (app.enrich.clone(), stop.clone());
     chores.spawn(async move {
         tokio::select! {
@@ -86,6 +98,7 @@ pub(crate) fn reconcile(app: &App, stop: &watch::Receiver<bool>, chores: &mut Jo
     }
     let pause = Duration::from_millis(app.config.reconcile_interval_ms);
     let app = App::clone(app);
+    app.takes_part_in(Chore::Reconcile);
     chores.spawn(every(
         (pause.min(RECONCILE_FIRST), pause),
         stop.clone(),
@@ -113,6 +126,13 @@ async fn every<F: Future<Output = ()>>(
     }
 }
 
+/// Waits until this process leads the chore.
+async fn turn(app: &App, chore: Chore) {
+    while !app.store.ledger.leads(chore) {
+        tokio::time::sleep(TURN_EVERY).await;
+    }
+}
+
 async fn sweep_once(app: App) {
     let grace = Duration::from_millis(app.config.sweep_grace_ms);
     let swept = sweep::all(app.store.ledger.as_ref(), grace).await;
@@ -137,6 +157,8 @@ async fn reconcile_once(app: App) {
         tenant: None,
         dry_run: false,
         careful: true,
+        // The database is everybody's and one is enough; the folder of downloads may be this node's own.
+        jobs: app.store.ledger.leads(Chore::Reconcile),
         actor: "hapax serve",
     };
     let whole = async {

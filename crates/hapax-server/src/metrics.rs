@@ -42,6 +42,10 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "hapax_ledger_info",
         "Always 1; its labels say what keeps the keys, and how much of it survives."
     );
+    metrics::describe_gauge!(
+        "hapax_leads",
+        "Whether this process does a piece of periodic work for all that share the store, by chore."
+    );
     metrics::describe_counter!(
         "hapax_replay_cache_total",
         "Questions to the shared replay cache, by answer: hit, miss, stale, unreadable, or away."

@@ -166,6 +166,25 @@ pub(crate) async fn migrate(config: &Config) -> Result<Vec<&'static str>> {
     }
 }
 
+/// The names of the migrations that a newer program ran on the tables.
+///
+/// # Errors
+/// When the store does not say.
+pub(crate) async fn newer(config: &Config) -> Result<Vec<String>> {
+    let database = Database::of(config)?;
+    let newer = match &database {
+        Database::Sqlite(path) => {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || SqliteLedger::newer(&path)).await?
+        }
+        Database::Postgres(_) if !config.database_direct.is_empty() => {
+            PgLedger::newer(&config.database_direct).await
+        }
+        Database::Postgres(url) => PgLedger::newer(url).await,
+    };
+    newer.with_context(|| format!("reading what ran on {database}"))
+}
+
 /// The vault that HAPAX_KEK sets, if it does: bodies are then sealed. HAPAX_KEK_PREVIOUS lists master keys that may
 /// still unwrap. Neither is ever part of a [`Config`], which may be shown.
 fn vault() -> Result<Option<Arc<Vault>>> {

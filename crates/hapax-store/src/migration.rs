@@ -71,6 +71,15 @@ pub(crate) fn pending(
     Ok(pending)
 }
 
+/// The names of those that ran and are not ours: a newer program added them.
+pub(crate) fn newer(all: &'static [Migration], ran: Vec<(i64, String)>) -> Vec<String> {
+    let is_ours = |number: i64| all.iter().any(|migration| migration.number == number);
+    ran.into_iter()
+        .filter(|(number, _)| !is_ours(*number))
+        .map(|(_, name)| name)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +114,12 @@ mod tests {
             pending(ALL, &[(1, "other".to_owned())]).unwrap_err().kind(),
             Kind::Unsafe
         );
+    }
+
+    #[test]
+    fn what_ran_and_is_not_ours_is_newer() {
+        let ran = vec![(1, "0001_a".to_owned()), (3, "0003_c".to_owned())];
+        assert_eq!(newer(ALL, ran), ["0003_c"]);
     }
 
     #[test]

@@ -62,6 +62,7 @@ export interface Health {
   readonly durability: "full" | "relaxed" | "best_effort" | "process";
   readonly uptime_s: number;
   readonly time: string;
+  readonly leads: readonly string[];
 }
 
 export interface Version {

@@ -32,6 +32,9 @@ pub(super) struct Health {
     uptime_s: u64,
     #[schema(format = DateTime)]
     time: String,
+    /// The periodic work that this process does for all that share the store: one of them each.
+    #[schema(example = json!(["sweep"]))]
+    leads: Vec<&'static str>,
 }
 
 /// Tells that the process lives, whatever the store does.
@@ -46,6 +49,7 @@ pub(super) async fn health(State(app): State<App>) -> (Fresh, axum::Json<Health>
         durability: ledger.durability().as_str(),
         uptime_s: app.started.elapsed().as_secs(),
         time: ledger.now().to_string(),
+        leads: app.led(),
     };
     (FRESH, axum::Json(health))
 }

@@ -29,8 +29,9 @@ mod snapshots;
 mod stats;
 mod sweep;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::middleware::from_fn_with_state;
@@ -38,7 +39,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use hapax::layer::{Route, Routes};
 use hapax::{Engine, Observer};
-use hapax_core::{Space, Time};
+use hapax_core::{Chore, Space, Time};
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -83,11 +84,29 @@ pub(crate) struct Shared {
     pub(crate) node: String,
     /// The address that was bound.
     pub(crate) listen: String,
+    /// Which periodic work this process does when it leads.
+    pub(crate) chores: Mutex<BTreeSet<Chore>>,
     /// Where a developer has the files of the dashboard.
     pub(crate) dashboard: Option<PathBuf>,
 }
 
 impl Shared {
+    /// Says that this process does the chore when it leads, and asks to.
+    pub(crate) fn takes_part_in(&self, chore: Chore) {
+        let mut chores = self.chores.lock().unwrap_or_else(PoisonError::into_inner);
+        chores.insert(chore);
+        self.store.ledger.leads(chore);
+    }
+
+    /// Which periodic work this process does for all that share the store.
+    pub(crate) fn led(&self) -> Vec<&'static str> {
+        let chores = self.chores.lock().unwrap_or_else(PoisonError::into_inner);
+        let led = chores
+            .iter()
+            .filter(|chore| self.store.ledger.leads(**chore));
+        led.map(|chore| chore.as_str()).collect()
+    }
+
     /// The route that applies to a remote claim, which is keyed whatever the table says.
     pub(crate) fn route(&self, space: &Space) -> &Route {
         let found = self.routes.find(space.as_str());

@@ -74,6 +74,7 @@ pub(super) async fn now(
         tenant: Some(tenant),
         dry_run: body.dry_run,
         careful: false,
+        jobs: true,
         actor: &caller.to_string(),
     };
     let files = Files::of_worker(&app.config)?;

@@ -28,6 +28,7 @@ pub(super) async fn run(args: &Reconcile) -> Result<()> {
         tenant: None,
         dry_run: args.dry_run,
         careful: false,
+        jobs: true,
         actor: "hapax reconcile",
     };
     let found = whole(&store, files, &asked).await?;
@@ -55,6 +56,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) dry_run: bool,
     /// Whether it leaves the results alone when the whole folder is empty: nobody asked, and a disk may be missing.
     pub(crate) careful: bool,
+    /// Whether jobs are looked at, and not only files.
+    pub(crate) jobs: bool,
     /// Who asked, for the audit trail.
     pub(crate) actor: &'a str,
 }
@@ -110,7 +113,11 @@ pub(crate) async fn whole(
         dry_run: asked.dry_run,
         ..Reconciled::default()
     };
-    let jobs = reconcile::reconcile_jobs(queue.as_ref(), asked.tenant, asked.dry_run).await?;
+    let jobs = if asked.jobs {
+        reconcile::reconcile_jobs(queue.as_ref(), asked.tenant, asked.dry_run).await?
+    } else {
+        Default::default()
+    };
     let mut notes = Vec::new();
     for (tenant, of) in jobs {
         found.leases_expired += of.leases_expired;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
@@ -161,6 +161,7 @@ pub(super) fn shared(
         started_at,
         node: Identity::this_process().to_string(),
         listen: listen.to_string(),
+        chores: Mutex::default(),
         dashboard,
     }))
 }

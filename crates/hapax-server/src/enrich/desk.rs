@@ -7,13 +7,13 @@ use anyhow::Result;
 use hapax::job::{Events, Handler, Handling, Held, Identity, Plan, Worker, drive};
 use hapax_core::entry::{ItemText, Schema};
 use hapax_core::job::{Act, Ask, Deed, Fence, Job, On, Op, OpState, State};
-use hapax_core::{Error, Kind, Tenant};
+use hapax_core::{Chore, Error, Kind, Tenant};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::chore::Chore;
+use super::chore;
 use super::job::{Asking, Errand, Graph, WRITE, kind, place};
 use super::row::Row;
 use super::settings::Settings;
@@ -29,6 +29,8 @@ const JOBS: usize = 2;
 const LEASE: Duration = Duration::from_secs(30);
 /// The longest pause between two looks for batches that nobody told of.
 const LOOK_MAX: Duration = Duration::from_secs(5);
+/// How often a process that waits for its turn looks whether it has come.
+const TURN_EVERY: Duration = Duration::from_millis(500);
 /// The pauses between two looks at a request that somebody else drives.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
@@ -108,21 +110,29 @@ impl Desk {
         self.inner.nudge.notify_one();
     }
 
-    /// Looks after batches until it is dropped: as often as configured, and when it is nudged.
+    /// Looks after batches until it is dropped: when it is nudged, and while it leads as often as configured.
     pub(crate) async fn look_after(&self) {
         let inner = &self.inner;
         if !self.is_configured() {
             return;
         }
-        let chore = Chore {
+        let chore = chore::Chore {
             settings: Arc::clone(&inner.settings),
             store: inner.store.clone(),
         };
         let pause = inner.settings.interval.min(LOOK_MAX);
+        let mut is_nudged = false;
         loop {
-            chore.look().await;
-            // Being told within the pause is as good as its end.
-            let _ = tokio::time::timeout(pause, inner.nudge.notified()).await;
+            // Of all who look now and then one is enough; who knows that there is something to do does it at once.
+            let wait = if inner.store.ledger.leads(Chore::Batches) || is_nudged {
+                chore.look().await;
+                pause
+            } else {
+                pause.min(TURN_EVERY)
+            };
+            is_nudged = tokio::time::timeout(wait, inner.nudge.notified())
+                .await
+                .is_ok();
         }
     }
 

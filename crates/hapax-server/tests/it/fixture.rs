@@ -14,7 +14,12 @@ use crate::openapi;
 
 /// The program, without any variable of ours in its environment.
 pub(crate) fn hapax() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    program(Path::new(env!("CARGO_BIN_EXE_hapax")))
+}
+
+/// Another build of the program, in the same way.
+fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX_"))
     {
@@ -76,7 +81,7 @@ impl Server {
     /// A server whose log and output nobody reads.
     pub(crate) fn start_unread() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut server = Self::spawn("serve", folder, Stdio::piped(), |_| {});
+        let mut server = Self::spawn(hapax(), "serve", folder, Stdio::piped(), |_| {});
         drop(server.child.stderr.take());
         server.stdout = None;
         server
@@ -85,22 +90,31 @@ impl Server {
     /// The same, with the data folder `data` in `folder`.
     pub(crate) fn start_in(folder: TempDir, change: impl FnOnce(&mut Command)) -> Self {
         let log = log_in(&folder);
-        Self::spawn("serve", folder, log, change)
+        Self::spawn(hapax(), "serve", folder, log, change)
+    }
+
+    /// A server or a proxy of another build of the program, whose answers another document describes.
+    pub(crate) fn of(build: &Path, name: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = log_in(&folder);
+        let mut server = Self::spawn(program(build), name, folder, log, change);
+        server.is_described = false;
+        server
     }
 
     /// A proxy on a free port, with the data folder `data` in `folder`. Its upstream is the caller's to name.
     pub(crate) fn proxy_in(folder: TempDir, change: impl FnOnce(&mut Command)) -> Self {
         let log = log_in(&folder);
-        Self::spawn("proxy", folder, log, change)
+        Self::spawn(hapax(), "proxy", folder, log, change)
     }
 
     fn spawn(
+        mut command: Command,
         name: &str,
         folder: TempDir,
         stderr: Stdio,
         change: impl FnOnce(&mut Command),
     ) -> Self {
-        let mut command = hapax();
         command
             .args([name, "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.path().join("data"));

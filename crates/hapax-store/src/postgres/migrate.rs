@@ -1,10 +1,12 @@
 //! Brings the schema up to date, one node at a time, forward only.
 
+use std::time::{Duration, Instant};
+
 use hapax_core::{Error, Kind};
 use tokio_postgres::Client;
 
 use super::{fault, roles};
-use crate::migration::{Migration, migrations, pending};
+use crate::migration::{self, Migration, migrations, pending};
 
 static ALL: &[Migration] = migrations!("postgres": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key",
         "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions",
@@ -16,7 +18,15 @@ const GRANT: &str = include_str!("../../sql/postgres/migration_grant.sql");
 const PRESENT: &str = include_str!("../../sql/postgres/migration_present.sql");
 const RAN: &str = include_str!("../../sql/postgres/migration_ran.sql");
 const RECORD: &str = include_str!("../../sql/postgres/migration_record.sql");
+const NAMES: &str = include_str!("../../sql/postgres/migration_names.sql");
 const LOCK: &str = include_str!("../../sql/postgres/migration_lock.sql");
+
+/// How long a migration waits for a table at a time. While it waits, everybody else who wants the table waits behind it,
+/// so it is less than nodes wait for a lock: they never notice.
+const TABLE_WAIT: &str = "SET LOCAL lock_timeout = '200ms'";
+/// How long it tries in all, and how long it lets the others through between two tries.
+const TRY_FOR: Duration = Duration::from_secs(120);
+const TRY_EVERY: Duration = Duration::from_millis(500);
 
 const OPERATION: &str = "migrating the database";
 
@@ -61,10 +71,9 @@ pub(super) async fn run(client: &mut Client) -> Result<Vec<&'static str>, Error>
         .batch_execute(GRANT)
         .await
         .map_err(|error| failed(&error))?;
+    let until = Instant::now() + TRY_FOR;
     for migration in &left {
-        apply(client, migration)
-            .await
-            .map_err(|error| failed(&error))?;
+        apply_until(client, migration, until).await?;
         tracing::info!(migration = migration.name, "migrated");
     }
     Ok(left.iter().map(|migration| migration.name).collect())
@@ -110,8 +119,58 @@ async fn left(client: &Client) -> Result<Vec<&'static Migration>, Error> {
     pending(ALL, &ran)
 }
 
+/// The names of what a newer program ran.
+pub(super) async fn newer(client: &Client) -> Result<Vec<String>, Error> {
+    let read = async {
+        if !client
+            .query_one(PRESENT, &[])
+            .await?
+            .try_get::<_, bool>(0)?
+        {
+            return Ok(Vec::new());
+        }
+        let rows = client.query(NAMES, &[]).await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect()
+    };
+    let ran = read.await.map_err(|error| failed(&error))?;
+    Ok(migration::newer(ALL, ran))
+}
+
+/// Runs one migration, again and again while somebody has a table that it needs.
+async fn apply_until(
+    client: &mut Client,
+    migration: &Migration,
+    until: Instant,
+) -> Result<(), Error> {
+    loop {
+        let error = match apply(client, migration).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        if fault::class(&error) != fault::Class::Locked {
+            return Err(failed(&error));
+        }
+        if Instant::now() > until {
+            return Err(Error::new(Kind::Unavailable, OPERATION).because(format!(
+                "{} needs a table that somebody else has had for {} s; end that transaction (a backup, a session that \
+                 idles in one: see pg_stat_activity) and run `hapax migrate` again",
+                migration.name,
+                TRY_FOR.as_secs()
+            )));
+        }
+        tracing::info!(
+            migration = migration.name,
+            "somebody has a table that it needs; trying again"
+        );
+        tokio::time::sleep(TRY_EVERY).await;
+    }
+}
+
 async fn apply(client: &mut Client, migration: &Migration) -> Result<(), tokio_postgres::Error> {
     let step = client.transaction().await?;
+    step.batch_execute(TABLE_WAIT).await?;
     step.batch_execute(migration.sql).await?;
     step.execute(
         RECORD,

@@ -12,6 +12,7 @@ mod full;
 mod group;
 mod jobs;
 mod lane;
+mod leader;
 mod link;
 mod listener;
 mod migrate;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Answer, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
+    Answer, Chore, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
     RecordId, Scan, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
@@ -44,6 +45,7 @@ use crate::row::Applied;
 use batcher::Batcher;
 use clock::DbClock;
 use jobs::Jobs;
+use leader::Leader;
 use link::Link;
 use listener::Listener;
 use purges::Purges;
@@ -144,6 +146,7 @@ pub struct PgLedger {
     full: Full,
     durability: Durability,
     listener: Option<Listener>,
+    leader: Leader,
     jobs: Jobs,
 }
 
@@ -198,8 +201,11 @@ impl PgLedger {
         );
         let jobs = Jobs::new(target.clone(), options.readers, options.commit_timeout);
         let bell = jobs.bell();
+        // Past a pooler, if there is a way: it then lends nobody a session for good.
+        let leader = Leader::new(direct.clone().unwrap_or_else(|| target.clone()));
         Ok(Self {
             batcher,
+            leader,
             purges: options.watches_purges.then(|| Purges::watch(&reader)),
             reader,
             database_clock,
@@ -225,6 +231,20 @@ impl PgLedger {
             return Err(Error::new(Kind::Unsafe, "migrating the database").because(why));
         }
         prepare(&target).await
+    }
+
+    /// The names of the migrations that a newer program ran here. They are left alone.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when the server does not answer.
+    pub async fn newer(url: &str) -> Result<Vec<String>, Error> {
+        let target = Target::parse(url, PgOptions::default().connect_timeout)?;
+        let (client, wire) = target.connect().await?;
+        let driver = tokio::spawn(wire);
+        let newer = migrate::newer(&client).await;
+        drop(client);
+        hang_up(&target, driver).await;
+        newer
     }
 
     /// What the ledger's own sessions are: those that write, then one that reads and one that sweeps.
@@ -345,6 +365,10 @@ impl Ledger for PgLedger {
         }
     }
 
+    fn leads(&self, chore: Chore) -> bool {
+        self.leader.leads(chore)
+    }
+
     fn purges(&self) -> Option<u64> {
         self.purges.as_ref()?.count()
     }
@@ -368,6 +392,7 @@ impl Ledger for PgLedger {
             if let Some(purges) = &self.purges {
                 purges.stop();
             }
+            self.leader.close().await;
             self.batcher.close().await;
             if let Some(listener) = &self.listener {
                 listener.close().await;

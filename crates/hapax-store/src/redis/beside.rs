@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use hapax_core::{
-    Answer, Capabilities, Durability, Error, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
-    RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
+    Answer, Capabilities, Chore, Durability, Error, Ledger, Move, Note, NotePage, NoteScan, Page,
+    Record, RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use super::ledger::RedisLedger;
@@ -134,6 +134,10 @@ impl Ledger for BesideDatabase {
 
     fn subscribe(&self, wake: Wake) {
         self.keys.subscribe(wake);
+    }
+
+    fn leads(&self, chore: Chore) -> bool {
+        self.database.leads(chore)
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -9,7 +9,7 @@ use super::SqliteOptions;
 use super::connection::{self, Role};
 use super::fault::failed;
 use super::jobs::import;
-use crate::migration::{Migration, migrations, pending};
+use crate::migration::{self, Migration, migrations, pending};
 
 static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job",
         "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache");
@@ -20,6 +20,7 @@ const JOBS: i64 = 5;
 const TABLE: &str = include_str!("../../sql/sqlite/migration_table.sql");
 const EXISTS: &str = include_str!("../../sql/sqlite/migration_exists.sql");
 const LIST: &str = include_str!("../../sql/sqlite/migration_list.sql");
+const NAMES: &str = include_str!("../../sql/sqlite/migration_names.sql");
 const RECORD: &str = include_str!("../../sql/sqlite/migration_record.sql");
 
 const OPERATION: &str = "migrating the database";
@@ -32,6 +33,22 @@ pub(super) fn migrate_file(
     let path = connection::prepare(path)?;
     let mut connection = connection::open(&path, options, Role::Writer)?;
     migrate(&mut connection, options.clock.now())
+}
+
+/// The names of what a newer program ran on this file.
+pub(super) fn newer_in_file(path: &Path, options: &SqliteOptions) -> Result<Vec<String>, Error> {
+    let path = connection::prepare(path)?;
+    let connection = connection::open(&path, options, Role::Writer)?;
+    let read = || {
+        if connection.query_row(EXISTS, [], |row| row.get::<_, i64>(0))? == 0 {
+            return Ok(Vec::new());
+        }
+        let mut names = connection.prepare(NAMES)?;
+        let rows = names.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect()
+    };
+    let ran = read().map_err(|error| failed("reading what ran", error))?;
+    Ok(migration::newer(ALL, ran))
 }
 
 /// Runs what did not run yet, all of it in one transaction. Returns the names of what ran now.

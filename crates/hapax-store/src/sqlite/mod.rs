@@ -186,6 +186,14 @@ impl SqliteLedger {
         migrate::migrate_file(path, &SqliteOptions::default())
     }
 
+    /// The names of the migrations that a newer program ran on this file. They are left alone.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when the file cannot be read.
+    pub fn newer(path: &Path) -> Result<Vec<String>, Error> {
+        migrate::newer_in_file(path, &SqliteOptions::default())
+    }
+
     /// The real path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -10,6 +10,8 @@ mod faults;
 mod isolation;
 mod jobs;
 mod kept_snapshots;
+mod leading;
+mod migrating;
 mod opening;
 mod plans;
 mod pooled;

@@ -177,6 +177,7 @@ class Health(TypedDict):
     durability: Literal["full", "relaxed", "best_effort", "process"]
     uptime_s: int
     time: str
+    leads: list[str]
 
 
 class Version(TypedDict):

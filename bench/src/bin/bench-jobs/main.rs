@@ -37,6 +37,9 @@ struct Flags {
     /// Full sizes, but without the peers that must be installed.
     #[arg(long)]
     without_peers: bool,
+    /// Full sizes, but without apalis, which takes long to build.
+    #[arg(long)]
+    without_apalis: bool,
     /// Where the results are written.
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
@@ -81,7 +84,7 @@ async fn main() -> Result<()> {
     let peers = if flags.check || flags.without_peers {
         None
     } else {
-        Some(Peers::install()?)
+        Some(Peers::install(!flags.without_apalis)?)
     };
     let server = Server::find().await?;
     let mut costs = Costs::default();
@@ -91,7 +94,8 @@ async fn main() -> Result<()> {
         sqlite(sizes.sqlite, peers.as_ref(), &mut costs).await?;
     }
     costs.report(&mut report);
-    compare(&mut report, peers.is_some())?;
+    let has_apalis = peers.as_ref().is_some_and(|peers| peers.apalis.is_some());
+    compare(&mut report, peers.is_some(), has_apalis)?;
     report.finish(&flags.results)
 }
 
@@ -105,14 +109,15 @@ struct Sizes {
 /// The programs of others, ready to be started.
 struct Peers {
     graphile: PathBuf,
-    apalis: PathBuf,
+    apalis: Option<PathBuf>,
 }
 
 impl Peers {
-    fn install() -> Result<Self> {
+    fn install(with_apalis: bool) -> Result<Self> {
+        let build = || program::build_rust("apalis", "peer-apalis");
         Ok(Self {
             graphile: program::install_node("graphile")?,
-            apalis: program::build_rust("apalis", "peer-apalis")?,
+            apalis: with_apalis.then(build).transpose()?,
         })
     }
 }
@@ -188,11 +193,11 @@ async fn sqlite(count: usize, peers: Option<&Peers>, costs: &mut Costs) -> Resul
     let drain = Cost::of(count, None, || store.drain_by_worker(count, WORKERS)).await?;
     costs.add(WORKER, SQLITE_DRAIN, drain);
     store.close().await?;
-    if let Some(peers) = peers {
+    if let Some(apalis) = peers.and_then(|peers| peers.apalis.as_ref()) {
         for (subject, mode) in [(APALIS, "defaults"), (APALIS_FULL, "full")] {
             let file = folder.path().join(format!("{mode}.db"));
             let arguments = [path(&file)?, &WORKERS.to_string(), mode];
-            let mut program = Program::start(path(&peers.apalis)?, &arguments)?;
+            let mut program = Program::start(path(apalis)?, &arguments)?;
             costs.add(
                 subject,
                 SQLITE_ENQUEUE,
@@ -204,7 +209,7 @@ async fn sqlite(count: usize, peers: Option<&Peers>, costs: &mut Costs) -> Resul
     Ok(())
 }
 
-fn compare(report: &mut Report, with_peers: bool) -> Result<()> {
+fn compare(report: &mut Report, with_peers: bool, with_apalis: bool) -> Result<()> {
     let mut peers = vec![RIVER];
     if with_peers {
         peers.push(GRAPHILE);
@@ -237,7 +242,7 @@ fn compare(report: &mut Report, with_peers: bool) -> Result<()> {
             want,
         );
     }
-    if with_peers {
+    if with_apalis {
         for subject in [BATCH, WORKER] {
             for peer in [APALIS, APALIS_FULL] {
                 let (ours, theirs) = (

@@ -15,3 +15,4 @@ SET LOCAL enable_sort = off;
 SET LOCAL random_page_cost = 0.01;
 SET LOCAL seq_page_cost = 0.01;
 SET LOCAL cpu_index_tuple_cost = 0.1;
+SET LOCAL hapax.keeps_queue = 'on';

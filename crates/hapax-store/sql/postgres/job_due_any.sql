@@ -7,9 +7,9 @@ WITH RECURSIVE tenant AS (
      CROSS JOIN LATERAL (
            SELECT tenants.id
              FROM (
-                   (SELECT tenant_id AS id FROM job WHERE standing = 'ready' AND tenant_id > t.id ORDER BY tenant_id LIMIT 1)
+                   (SELECT tenant_id AS id FROM job_ready WHERE tenant_id > t.id ORDER BY tenant_id LIMIT 1)
                     UNION ALL
-                   (SELECT tenant_id FROM job WHERE standing = 'resting' AND tenant_id > t.id ORDER BY tenant_id LIMIT 1)
+                   (SELECT tenant_id FROM job_later WHERE at IS NOT NULL AND tenant_id > t.id ORDER BY tenant_id LIMIT 1)
                   ) AS tenants
             ORDER BY tenants.id
             LIMIT 1
@@ -21,29 +21,37 @@ SELECT t.id
  CROSS JOIN LATERAL (
        SELECT 1
          FROM (
-               (SELECT 1 FROM job AS j WHERE j.standing = 'ready' AND j.tenant_id = t.id AND j.place = $1::text LIMIT 1)
+               (SELECT 1 FROM job_ready AS r WHERE r.tenant_id = t.id AND r.place = $1::text LIMIT 1)
                 UNION ALL
                (SELECT 1
                   FROM (
                         WITH RECURSIVE kind AS (
-                            (SELECT j.kind FROM job AS j
-                              WHERE j.standing = 'resting' AND j.tenant_id = t.id AND j.place = $1
-                              ORDER BY j.kind LIMIT 1)
+                            (SELECT l.kind FROM job_later AS l
+                              WHERE l.tenant_id = t.id AND l.place = $1 AND l.at IS NOT NULL
+                              ORDER BY l.kind LIMIT 1)
                              UNION ALL
                             SELECT n.kind
                               FROM kind AS k
                              CROSS JOIN LATERAL (
-                                   SELECT j.kind FROM job AS j
-                                    WHERE j.standing = 'resting' AND j.tenant_id = t.id AND j.place = $1 AND j.kind > k.kind
-                                    ORDER BY j.kind LIMIT 1
+                                   SELECT l.kind FROM job_later AS l
+                                    WHERE l.tenant_id = t.id AND l.place = $1 AND l.at IS NOT NULL AND l.kind > k.kind
+                                    ORDER BY l.kind LIMIT 1
                                ) AS n
                         )
                         SELECT kind FROM kind
                        ) AS k
                  CROSS JOIN LATERAL (
-                       SELECT 1 FROM job AS j
-                        WHERE j.standing = 'resting' AND j.tenant_id = t.id AND j.place = $1 AND j.kind = k.kind
-                          AND j.available_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + $5::bigint LIMIT 1
+                       SELECT 1 FROM job_later AS l
+                       CROSS JOIN LATERAL (
+                              SELECT 1 FROM job AS j
+                               WHERE j.tenant_id = t.id AND j.job_id <> '' AND j.seq = ANY(l.jobs)
+                                 AND (j.standing = 'resting'
+                                      AND j.available_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + $5::bigint) IS TRUE
+                               LIMIT 1
+                          ) AS over
+                      WHERE l.tenant_id = t.id AND l.place = $1 AND l.kind = k.kind
+                        AND l.at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + $5::bigint
+                      LIMIT 1
                    ) AS rested
                  LIMIT 1)
               ) AS any_of

@@ -3,10 +3,6 @@ SELECT EXISTS (
     SELECT 1
       FROM unnest($3::text[]) AS k (kind)
      CROSS JOIN LATERAL (
-           SELECT 1
-             FROM job
-            WHERE standing = 'ready' AND tenant_id = $1::uuid AND place = $2::text AND kind = k.kind
-              AND available_at <= floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + $4::bigint
-            LIMIT 1
-       ) AS j
+           SELECT 1 FROM job_ready WHERE tenant_id = $1::uuid AND place = $2::text AND kind = k.kind LIMIT 1
+       ) AS r
 );

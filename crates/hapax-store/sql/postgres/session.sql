@@ -8,7 +8,8 @@ SELECT session_user::text, current_user::text, r.rolsuper, r.rolbypassrls,
   FROM pg_catalog.pg_roles AS r
   LEFT JOIN pg_catalog.pg_class AS c
     ON c.oid IN (to_regclass('idempotency_keys'), to_regclass('token'), to_regclass('audit_log'),
-                to_regclass('tenant_key'), to_regclass('job'), to_regclass('op'), to_regclass('snapshot'),
+                to_regclass('tenant_key'), to_regclass('job'), to_regclass('op'),
+                to_regclass('job_ready'), to_regclass('job_later'), to_regclass('job_list'), to_regclass('snapshot'),
                 to_regclass('snapshot_alias'), to_regclass('entity'), to_regclass('observation'), to_regclass('imports'),
                 to_regclass('llm_answer'),
                 to_regclass('pkm.runtime_config'), to_regclass('pkm.entries'), to_regclass('pkm.entry_revisions'),

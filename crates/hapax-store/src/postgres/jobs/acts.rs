@@ -7,7 +7,8 @@ use hapax_core::{Error, Tenant, Time};
 
 use super::super::PgLedger;
 use super::link::{Failure, Link, Order, Tries};
-use super::rows::{JobColumns, OpColumns, Sealer, standing};
+use super::moves::{Moves, Stood};
+use super::rows::{self, JobColumns, OpColumns, Sealer, standing};
 use super::{BEGIN, CLOCK, SET_TENANT};
 use crate::vault::Ring;
 
@@ -23,6 +24,8 @@ pub(super) type Answers = Vec<Result<Done, Refusal>>;
 struct Bench {
     now: Time,
     jobs: HashMap<JobId, Job>,
+    /// Where each job stood before.
+    stood: HashMap<JobId, Stood>,
     ops: HashMap<OpKey, Op>,
     /// Operations that are stored.
     stored: HashSet<OpKey>,
@@ -33,9 +36,10 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(jobs: Vec<Job>, ops: Vec<Op>, now: Time) -> Self {
+    fn new(jobs: Vec<Job>, stood: Vec<Stood>, ops: Vec<Op>, now: Time) -> Self {
         Self {
             now,
+            stood: jobs.iter().map(|job| job.id.clone()).zip(stood).collect(),
             jobs: jobs.into_iter().map(|job| (job.id.clone(), job)).collect(),
             stored: ops.iter().map(|op| op.key.clone()).collect(),
             ops: ops.into_iter().map(|op| (op.key.clone(), op)).collect(),
@@ -70,9 +74,10 @@ impl Bench {
         Ok(change.done)
     }
 
-    fn jobs_to_write(&self) -> Vec<&Job> {
+    fn jobs_to_write(&self) -> Vec<(&Job, &Stood)> {
         let ids = self.changed_jobs.iter();
-        ids.filter_map(|id| self.jobs.get(id)).collect()
+        ids.filter_map(|id| self.jobs.get(id).zip(self.stood.get(id)))
+            .collect()
     }
 
     fn ops_to_write<'a>(&'a self, keys: impl Iterator<Item = &'a OpKey>) -> Vec<&'a Op> {
@@ -119,11 +124,13 @@ impl PgLedger {
         };
         let answers: Answers = acts.iter().map(|act| bench.act(act)).collect();
         let sealer = Sealer { ring, tenant };
-        let jobs = bench.jobs_to_write();
+        let moved = bench.jobs_to_write();
+        let moves = Moves::of(tenant, &moved, bench.now);
+        let jobs: Vec<&Job> = moved.iter().map(|(job, _)| *job).collect();
         let is_ready = jobs.iter().any(|job| standing(job, bench.now) == "ready");
         let columns = || {
             Ok((
-                JobColumns::of(&jobs, sealer, bench.now)?,
+                JobColumns::of(&jobs, sealer, bench.now, &moves)?,
                 OpColumns::of(&bench.ops_to_write(bench.new_ops.iter()), sealer)?,
                 OpColumns::of(&bench.ops_to_write(bench.changed_ops.iter()), sealer)?,
             ))
@@ -135,6 +142,7 @@ impl PgLedger {
         let mut orders = Vec::new();
         if !jobs.is_empty() {
             orders.push(Order::Query(WRITE, job_columns.params()));
+            moves.orders(&mut orders);
         }
         if !bench.new_ops.is_empty() {
             orders.push(Order::Query(OP_INSERT, new_ops.params()));
@@ -179,8 +187,12 @@ impl PgLedger {
         };
         let seen = async {
             let now = self.read_time(clock)?;
-            let (jobs, ops) = self.opened(tenant, jobs, ops).await?;
-            Ok(Bench::new(jobs, ops, now))
+            let rows = jobs;
+            let (jobs, ops) = self.opened(tenant, rows, ops).await?;
+            let stood = rows.iter().zip(&jobs);
+            let stood = stood.map(|(row, job)| rows::stood(row, job));
+            let stood = stood.collect::<Result<_, _>>()?;
+            Ok(Bench::new(jobs, stood, ops, now))
         };
         Ok(seen.await)
     }

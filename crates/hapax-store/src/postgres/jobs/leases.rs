@@ -10,7 +10,8 @@ use super::super::PgLedger;
 use super::super::columns::get;
 use super::acts::WRITE;
 use super::link::{Failure, Link, Order, Tries};
-use super::rows::{JobColumns, Sealer};
+use super::moves::{Moves, Stood};
+use super::rows::{self, JobColumns, Sealer};
 use super::{BEGIN, CLOCK, SET_TENANT};
 use crate::vault::Ring;
 
@@ -34,6 +35,9 @@ struct Reach {
     wanted: usize,
     more: usize,
 }
+
+/// What is due and where it stands, whether anything is ready at all, and the time.
+type Seen = (Vec<(Job, Stood)>, bool, Time);
 
 /// What one transaction found.
 struct Round {
@@ -110,23 +114,34 @@ impl PgLedger {
         let (jobs, is_ready, now) = seen;
         let busy = is_ready && jobs.is_empty();
         let (mut leased, mut dead) = (Vec::new(), Vec::new());
-        for job in &jobs {
+        let (mut of_leased, mut of_dead) = (Vec::new(), Vec::new());
+        for (job, stood) in &jobs {
             if leased.len() == reach.wanted {
                 break;
             }
             match take(job, &ask.owner, ask.ttl, now) {
-                Taken::Leased(job) => leased.push(job),
-                Taken::Dead(job) => dead.push(job),
+                Taken::Leased(job) => {
+                    leased.push(job);
+                    of_leased.push(stood);
+                }
+                Taken::Dead(job) => {
+                    dead.push(job);
+                    of_dead.push(stood);
+                }
             }
         }
         let changed: Vec<&Job> = leased.iter().chain(&dead).collect();
-        let columns = match JobColumns::of(&changed, Sealer { ring, tenant }, now) {
+        let stood = of_leased.into_iter().chain(of_dead);
+        let moved: Vec<(&Job, &Stood)> = changed.iter().copied().zip(stood).collect();
+        let mut moves = Moves::of(tenant, &moved, now);
+        let columns = match JobColumns::of(&changed, Sealer { ring, tenant }, now, &moves) {
             Ok(columns) => columns,
             Err(error) => return Err(link.give_up(error).await),
         };
-        let mut orders = Vec::new();
+        let (mut orders, place) = (Vec::new(), ask.place.as_str());
         if !changed.is_empty() {
             orders.push(Order::Query(WRITE, columns.params()));
+            moves.orders_of_head(&place, &mut orders);
         }
         let writes = !orders.is_empty();
         link.finish(orders, writes).await?;
@@ -144,7 +159,7 @@ impl PgLedger {
         tenant: Tenant,
         ask: &Ask,
         limit: usize,
-    ) -> Result<Result<(Vec<Job>, bool, Time), Error>, Failure> {
+    ) -> Result<Result<Seen, Error>, Failure> {
         let (id, place, shift_ms) = (tenant.as_uuid(), ask.place.as_str(), self.shift_ms());
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut orders = vec![Order::Command(BEGIN), Order::Query(SET_TENANT, vec![&id])];
@@ -166,7 +181,7 @@ impl PgLedger {
         orders.extend([
             Order::Query(RESTED, vec![&id, &place, &kinds, &shift_ms, &RESTED_MAX]),
             Order::Query(TAKE, vec![&id, &place, &kinds, &shift_ms, &limit]),
-            Order::Query(IS_READY, vec![&id, &place, &kinds, &shift_ms]),
+            Order::Query(IS_READY, vec![&id, &place, &kinds]),
             Order::Query(CLOCK, Vec::new()),
         ]);
         let answers = link.look(orders).await?;
@@ -176,7 +191,11 @@ impl PgLedger {
             };
             let now = self.read_time(clock)?;
             let is_ready = is_ready.first().map(|row: &Row| get(row, 0)).transpose()?;
-            let (jobs, _) = self.opened(tenant, jobs, &[]).await?;
+            let rows = jobs;
+            let (jobs, _) = self.opened(tenant, rows, &[]).await?;
+            let stood = rows.iter().zip(jobs);
+            let stood = stood.map(|(row, job)| rows::stood(row, &job).map(|stood| (job, stood)));
+            let jobs = stood.collect::<Result<_, _>>()?;
             Ok((jobs, is_ready.unwrap_or(false), now))
         };
         Ok(read.await)

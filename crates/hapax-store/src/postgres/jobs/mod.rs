@@ -1,6 +1,7 @@
 //! The queue of jobs in PostgreSQL. It locks, asks the rule, and writes what it is told, in two flights.
 //!
-//! Where to read on: `acts` is the heart, `gather` is before it, `leases` and `plans` are beside it, `link` says what a failure means.
+//! Where to read on: `acts` is the heart, `gather` is before it, `leases` and `plans` are beside it, `moves` is
+//! what goes along with every write, `link` says what a failure means.
 
 mod acts;
 mod bell;
@@ -8,6 +9,7 @@ mod gather;
 mod leases;
 pub(super) mod link;
 mod lists;
+mod moves;
 mod plans;
 mod rows;
 

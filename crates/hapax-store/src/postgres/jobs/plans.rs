@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use hapax_core::job::{Job, NewJob, Planned};
 use hapax_core::{Error, Kind, Tenant, Time};
+use tokio_postgres::Row;
 
 use super::super::PgLedger;
 use super::super::columns::get;
@@ -16,8 +17,8 @@ const BY_KEY: &str = include_str!("../../../sql/postgres/job_by_key.sql");
 
 const OPERATION: &str = "planning jobs";
 
-/// What is stored under the keys, and which of them are new.
-type Stored = (HashMap<String, Job>, HashSet<String>);
+/// What was stored under the keys before, and the number and time of each that is new.
+type Stored = (HashMap<String, Job>, HashMap<String, (i64, Time)>);
 
 impl PgLedger {
     pub(super) async fn plan_jobs(
@@ -37,9 +38,10 @@ impl PgLedger {
         let asked: Vec<Job> = asked.collect();
         let mut seen = HashSet::new();
         let once: Vec<&Job> = asked.iter().filter(|job| seen.insert(&job.key)).collect();
+        let has_doubles = once.len() < asked.len();
         let plans = Plans::of(&once, Sealer { ring, tenant }, self.shift_ms())?;
         let mut tries = Tries::default();
-        let (stored, mut new) = loop {
+        let (mut stored, mut new) = loop {
             let mut lent = self.jobs.pool.lend(OPERATION).await?;
             match self.plan_on(&mut lent.link, tenant, &plans).await {
                 Ok(stored) => {
@@ -52,13 +54,22 @@ impl PgLedger {
         if !new.is_empty() {
             self.jobs.bell.ring();
         }
-        let answers = asked.into_iter().map(|job| {
-            let found = stored.get(&job.key).cloned();
-            let missing =
-                || Error::new(Kind::Corrupt, OPERATION).because("a planned job is missing");
-            let planned = new.remove(&job.key);
-            let job = found.ok_or_else(missing)?;
-            Ok(Planned { job, planned })
+        let answers = asked.into_iter().map(|mut job| {
+            let Some((seq, at)) = new.remove(&job.key) else {
+                let missing =
+                    || Error::new(Kind::Corrupt, OPERATION).because("a planned job is missing");
+                let job = stored.get(&job.key).cloned().ok_or_else(missing)?;
+                return Ok(Planned {
+                    job,
+                    planned: false,
+                });
+            };
+            job.seq = seq;
+            (job.created_at, job.updated_at, job.available_at) = (at, at, at);
+            if has_doubles {
+                stored.insert(job.key.clone(), job.clone());
+            }
+            Ok(Planned { job, planned: true })
         });
         answers.collect()
     }
@@ -74,31 +85,39 @@ impl PgLedger {
             Order::Command(BEGIN),
             Order::Query(SET_TENANT, vec![&id]),
             Order::Query(PLAN, plans.params()),
-            Order::Query(BY_KEY, vec![&id, plans.keys()]),
         ];
         let answers = link.look(orders).await?;
-        let read = async {
-            let [_, _, new, jobs] = &answers[..] else {
-                return Err(Error::new(Kind::Corrupt, OPERATION));
-            };
-            let new: HashSet<String> = new
-                .iter()
-                .map(|row| get(row, 0))
-                .collect::<Result<_, _>>()?;
-            let (jobs, _) = self.opened(tenant, jobs, &[]).await?;
-            let jobs = jobs.into_iter().map(|job| (job.key.clone(), job));
-            Ok((jobs.collect(), new))
-        };
-        let stored: Stored = match read.await {
-            Ok(stored) => stored,
+        let rows = answers.last().map_or(&[][..], Vec::as_slice);
+        let new: HashMap<String, (i64, Time)> = match rows.iter().map(numbered).collect() {
+            Ok(new) => new,
             Err(error) => return Err(link.give_up(error).await),
         };
+        let mut stored = HashMap::new();
+        if new.len() < plans.keys().len() {
+            let old = plans.keys().iter().copied();
+            let old: Vec<&str> = old.filter(|key| !new.contains_key(*key)).collect();
+            let answers = link
+                .look(vec![Order::Query(BY_KEY, vec![&id, &old])])
+                .await?;
+            let rows = answers.last().map_or(&[][..], Vec::as_slice);
+            match self.opened(tenant, rows, &[]).await {
+                Ok((jobs, _)) => {
+                    stored.extend(jobs.into_iter().map(|job| (job.key.clone(), job)));
+                }
+                Err(error) => return Err(link.give_up(error).await),
+            }
+        }
         let mut orders = Vec::new();
-        let is_new = !stored.1.is_empty();
+        let is_new = !new.is_empty();
         if is_new {
             self.notifying(&mut orders);
         }
         link.finish(orders, is_new).await?;
-        Ok(stored)
+        Ok((stored, new))
     }
+}
+
+/// A row of `job_plan.sql`.
+fn numbered(row: &Row) -> Result<(String, (i64, Time)), Error> {
+    Ok((get(row, 0)?, (get(row, 1)?, Time::from_ms(get(row, 2)?))))
 }

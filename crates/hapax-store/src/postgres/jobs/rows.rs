@@ -11,6 +11,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::super::columns::{Param, get};
+use super::moves::{Moves, Stood};
 use crate::vault::{Ring, Seal, wanted_text};
 
 /// Before a text that holds a NUL, which the database does not take: its bytes follow in base64.
@@ -31,9 +32,10 @@ impl Sealer<'_> {
         Seal::new(self.ring, self.tenant.as_uuid(), Uuid::from_bytes(record))
     }
 
+    /// The column value for a text of the job or operation with this id.
     fn put(
         &self,
-        seal: &Seal<'_>,
+        (what, id): (&str, &str),
         column: &str,
         text: Option<&str>,
     ) -> Result<Option<String>, Error> {
@@ -41,53 +43,55 @@ impl Sealer<'_> {
             if self.ring.is_none() && text.contains('\0') {
                 return Ok(format!("{BINARY}{}", BASE64.encode(text.as_bytes())));
             }
-            seal.text(column, text)
+            self.of(what, id).text(column, text)
         })
         .transpose()
     }
 
+    /// The text as it was given, from one as it is stored.
+    fn open(
+        &self,
+        (what, id): (&str, &str),
+        column: &str,
+        value: Option<Arc<str>>,
+    ) -> Result<Option<Arc<str>>, Error> {
+        let Some(value) = value else { return Ok(None) };
+        if let Some(binary) = value.strip_prefix(BINARY) {
+            let bytes = BASE64.decode(binary.as_bytes()).ok();
+            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+            return match text {
+                Some(text) => Ok(Some(text.into())),
+                None => Err(corrupt("a text is not the base64 of one")),
+            };
+        }
+        if !value.starts_with('\u{2}') {
+            return Ok(Some(value));
+        }
+        let text = self.of(what, id).open_text(column, value.to_string())?;
+        Ok(Some(text.into()))
+    }
+
     /// The column value for the payload of a job that is planned.
     pub(super) fn payload(&self, job: &Job) -> Result<Option<String>, Error> {
-        let seal = self.of("job", job.id.as_str());
-        self.put(&seal, "payload", job.payload.as_deref())
+        self.put(("job", job.id.as_str()), "payload", job.payload.as_deref())
     }
 
     /// The job as it was given, from one as it is stored.
     pub(super) fn open_job(&self, mut job: Job) -> Result<Job, Error> {
-        let seal = self.of("job", job.id.as_str());
-        job.payload = opened(&seal, "payload", job.payload)?;
-        job.result = opened(&seal, "result", job.result)?;
-        job.error = opened(&seal, "error", job.error)?;
+        let of = ("job", job.id.as_str());
+        job.payload = self.open(of, "payload", job.payload)?;
+        job.result = self.open(of, "result", job.result)?;
+        job.error = self.open(of, "error", job.error)?;
         Ok(job)
     }
 
     /// The operation as it was given, from one as it is stored.
     pub(super) fn open_op(&self, mut op: Op) -> Result<Op, Error> {
-        let seal = self.of("op", op.key.as_str());
-        op.result = opened(&seal, "result", op.result)?;
-        op.error = opened(&seal, "error", op.error)?;
+        let of = ("op", op.key.as_str());
+        op.result = self.open(of, "result", op.result)?;
+        op.error = self.open(of, "error", op.error)?;
         Ok(op)
     }
-}
-
-fn opened(
-    seal: &Seal<'_>,
-    column: &str,
-    value: Option<Arc<str>>,
-) -> Result<Option<Arc<str>>, Error> {
-    let Some(value) = value else { return Ok(None) };
-    if let Some(binary) = value.strip_prefix(BINARY) {
-        let bytes = BASE64.decode(binary.as_bytes()).ok();
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        return match text {
-            Some(text) => Ok(Some(text.into())),
-            None => Err(corrupt("a text is not the base64 of one")),
-        };
-    }
-    if !value.starts_with('\u{2}') {
-        return Ok(Some(value));
-    }
-    Ok(Some(seal.open_text(column, value.to_string())?.into()))
 }
 
 /// The keys that these texts are sealed under.
@@ -176,7 +180,7 @@ impl<'a> Plans<'a> {
 /// Jobs that changed, column by column.
 pub(super) struct JobColumns<'a> {
     tenant: Uuid,
-    id: Vec<&'a str>,
+    seq: Vec<i64>,
     place: Vec<&'a str>,
     state: Vec<&'a str>,
     standing: Vec<&'a str>,
@@ -191,21 +195,28 @@ pub(super) struct JobColumns<'a> {
     result: Vec<Option<String>>,
     error: Vec<Option<String>>,
     updated_at: Vec<i64>,
+    later: Vec<Option<i64>>,
+    listed: Vec<Option<&'static str>>,
 }
 
 impl<'a> JobColumns<'a> {
-    pub(super) fn of(jobs: &[&'a Job], sealer: Sealer<'_>, now: Time) -> Result<Self, Error> {
+    /// The jobs, and what `moves` says of each of them.
+    pub(super) fn of(
+        jobs: &[&'a Job],
+        sealer: Sealer<'_>,
+        now: Time,
+        moves: &Moves<'_>,
+    ) -> Result<Self, Error> {
         fn column<'a, T>(jobs: &[&'a Job], value: impl Fn(&'a Job) -> T) -> Vec<T> {
             jobs.iter().copied().map(value).collect()
         }
         let texts = |column: &'static str, text: fn(&Job) -> Option<&str>| {
-            let put =
-                |job: &&Job| sealer.put(&sealer.of("job", job.id.as_str()), column, text(job));
+            let put = |job: &&Job| sealer.put(("job", job.id.as_str()), column, text(job));
             jobs.iter().map(put).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
             tenant: sealer.tenant.as_uuid(),
-            id: column(jobs, |job| job.id.as_str()),
+            seq: column(jobs, |job| job.seq),
             place: column(jobs, |job| job.place.as_str()),
             state: column(jobs, |job| job.state.as_str()),
             standing: column(jobs, |job| standing(job, now)),
@@ -222,6 +233,8 @@ impl<'a> JobColumns<'a> {
             result: texts("result", |job| job.result.as_deref())?,
             error: texts("error", |job| job.error.as_deref())?,
             updated_at: column(jobs, |job| job.updated_at.as_ms()),
+            later: moves.later_of.clone(),
+            listed: moves.listed_of.clone(),
         })
     }
 
@@ -229,7 +242,7 @@ impl<'a> JobColumns<'a> {
     pub(super) fn params(&self) -> Vec<Param<'_>> {
         vec![
             &self.tenant,
-            &self.id,
+            &self.seq,
             &self.place,
             &self.state,
             &self.standing,
@@ -244,6 +257,8 @@ impl<'a> JobColumns<'a> {
             &self.result,
             &self.error,
             &self.updated_at,
+            &self.later,
+            &self.listed,
         ]
     }
 }
@@ -271,7 +286,7 @@ impl<'a> OpColumns<'a> {
             ops.iter().copied().map(value).collect()
         }
         let texts = |column: &'static str, text: fn(&Op) -> Option<&str>| {
-            let put = |op: &&Op| sealer.put(&sealer.of("op", op.key.as_str()), column, text(op));
+            let put = |op: &&Op| sealer.put(("op", op.key.as_str()), column, text(op));
             ops.iter().map(put).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
@@ -343,6 +358,20 @@ pub(super) fn job(row: &Row) -> Result<Job, Error> {
         error: text(row, 21)?,
         created_at: time(row, 22)?,
         updated_at: time(row, 23)?,
+    })
+}
+
+/// Where the job of a row stands, as the statements that lock tell it.
+pub(super) fn stood(row: &Row, job: &Job) -> Result<Stood, Error> {
+    let listed: Option<&str> = get(row, 26)?;
+    Ok(Stood {
+        is_ready: get::<&str>(row, 24)? == "ready",
+        place: job.place.clone(),
+        attempts: job.attempts,
+        is_held: job.lease.is_some(),
+        available_at: job.available_at,
+        later: get(row, 25)?,
+        listed: listed.map_or(Ok(job.state), |state| word(state.parse()))?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! What only this store promises of jobs: its roles, its errors, and nodes that share it.
 
+mod beside;
 mod faults;
 mod plans;
 
@@ -109,7 +110,7 @@ async fn the_app_role_sees_and_writes_one_tenants_jobs_only() {
     let raw = database.raw().await;
     assert_eq!(number(&raw, "SELECT count(*) FROM job").await, 2);
     raw.batch_execute("SET ROLE hapax_app").await.unwrap();
-    let tables = ["job", "op", "artifact_jobs", "artifact_ops"];
+    let tables = ["job", "op", "artifact_jobs", "artifact_ops", "job_list"];
     for table in tables {
         let count = format!("SELECT count(*) FROM {table}");
         assert_eq!(number(&raw, &count).await, 0, "no tenant, no rows: {table}");

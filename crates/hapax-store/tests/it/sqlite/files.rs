@@ -65,13 +65,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0008_t1",
             "0009_lists",
             "0010_questions",
-            "0011_shared_cache"
+            "0011_shared_cache",
+            "0012_job_queue"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        11
+        12
     );
 }
 

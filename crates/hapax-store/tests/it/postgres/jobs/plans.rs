@@ -7,7 +7,7 @@ use super::super::database::Database;
 /// As the ledger's own sessions have it.
 const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; \
     SET enable_bitmapscan = off; SET enable_nestloop = off; SET enable_mergejoin = off; SET enable_sort = off; SET random_page_cost = 0.01; SET seq_page_cost = 0.01; SET cpu_index_tuple_cost = 0.1; \
-    SET hapax.tenant = '00000000-0000-0000-0000-000000000001'";
+    SET hapax.tenant = '00000000-0000-0000-0000-000000000001'; SET hapax.keeps_queue = 'on'";
 
 /// For each of four tenants: many jobs of another kind that wait, many that rest, many that are finished, a few held,
 /// some of the asked kind, and operations that were done.
@@ -94,7 +94,12 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
     let cases = [
         (app, sql!("job_rested"), format!("{asked}, 500"), 60),
         (app, sql!("job_take"), format!("{asked}, 1"), 600),
-        (app, sql!("job_is_ready"), asked.clone(), 60),
+        (
+            app,
+            sql!("job_is_ready"),
+            format!("{tenant}, '', '{{download}}'"),
+            60,
+        ),
         (app, sql!("job_kinds"), format!("{tenant}, ''"), 100),
         (
             app,
@@ -139,7 +144,7 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
             app,
             sql!("job_list_state"),
             format!("{tenant}, 9000000000, 'held', '{{PLANNED,LEASED,DEAD}}', 51"),
-            200,
+            500,
         ),
         (
             app,
@@ -170,10 +175,40 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
             app,
             sql!("job_write"),
             format!(
-                "{tenant}, '{{mine1}}', '{{there}}', '{{LEASED}}', '{{resting}}', '{{w}}', '{{9}}', '{{2}}', '{{2}}', \
-                 '{{0}}', '{{9}}', '{{-1}}', '{{-1}}', '{{NULL}}', '{{NULL}}', '{{9}}'"
+                "{tenant}, '{{7}}', '{{there}}', '{{LEASED}}', '{{resting}}', '{{w}}', '{{9}}', '{{2}}', '{{2}}', \
+                 '{{0}}', '{{9}}', '{{-1}}', '{{-1}}', '{{NULL}}', '{{NULL}}', '{{9}}', '{{NULL}}', '{{NULL}}'"
             ),
             100,
+        ),
+        (
+            app,
+            sql!("job_ready_drop"),
+            format!("{tenant}, '{{\"\"}}', '{{other}}', '{{0}}', '{{7}}'"),
+            60,
+        ),
+        (
+            app,
+            sql!("job_ready_shift"),
+            format!("{tenant}, '', '{{other}}', '{{0}}', '{{7}}', '{{9}}', '{{7,9}}'"),
+            60,
+        ),
+        (
+            app,
+            sql!("job_later_less"),
+            format!("{tenant}, '{{7,9}}', '{{1,1}}'"),
+            60,
+        ),
+        (
+            app,
+            sql!("job_later_drop"),
+            format!("{tenant}, '{{7,9}}'"),
+            60,
+        ),
+        (
+            app,
+            sql!("job_list_drop"),
+            format!("{tenant}, '{{other}}', '{{PLANNED}}', '{{7}}'"),
+            60,
         ),
         (
             app,
@@ -237,9 +272,7 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
                 "{name}, statistics {statistics}: {pages} pages\n{plan}"
             );
         }
-        raw.batch_execute("RESET ROLE; ANALYZE job; ANALYZE op")
-            .await
-            .unwrap();
+        raw.batch_execute("RESET ROLE; ANALYZE").await.unwrap();
     }
 }
 
@@ -254,6 +287,7 @@ async fn a_plan_made_of_empty_tables_does_not_walk_them_later() {
     raw.batch_execute(SETTINGS).await.unwrap();
     let tenant = "'00000000-0000-0000-0000-000000000001'";
     let ids = "'{mine1,mine2,mine3}'";
+    let (numbers, none) = ("'{1,2,3}'", "'{NULL,NULL,NULL}'");
     let jobs = "'{x,x,x}', '{PLANNED,PLANNED,PLANNED}', '{ready,ready,ready}', '{NULL,NULL,NULL}', '{NULL,NULL,NULL}'";
     let figures = "'{1,1,1}', '{1,1,1}', '{0,0,0}', '{9,9,9}', '{1,1,1}', '{1,1,1}', '{NULL,NULL,NULL}', '{NULL,NULL,NULL}', '{9,9,9}'";
     let words =
@@ -267,7 +301,40 @@ async fn a_plan_made_of_empty_tables_does_not_walk_them_later() {
         (sql!("job_lock"), format!("{tenant}, {ids}, '{{}}'")),
         (
             sql!("job_write"),
-            format!("{tenant}, {ids}, {jobs}, {figures}"),
+            format!("{tenant}, {numbers}, {jobs}, {figures}, {none}, {none}"),
+        ),
+        (
+            sql!("job_ready_drop"),
+            format!("{tenant}, '{{\"\",\"\"}}', '{{other,other}}', '{{0,0}}', '{{1,2}}'"),
+        ),
+        (
+            sql!("job_ready_shift"),
+            format!("{tenant}, '', '{{other}}', '{{0}}', '{{1}}', '{{3}}', '{{1,3}}'"),
+        ),
+        (
+            sql!("job_later_less"),
+            format!("{tenant}, '{{1,2}}', '{{1,1}}'"),
+        ),
+        (sql!("job_later_drop"), format!("{tenant}, '{{1,2}}'")),
+        (
+            sql!("job_list_drop"),
+            format!("{tenant}, '{{other,other}}', '{{PLANNED,PLANNED}}', '{{1,2}}'"),
+        ),
+        (
+            sql!("job_rested"),
+            format!("{tenant}, '', '{{download}}', 0, 500"),
+        ),
+        (
+            sql!("job_take"),
+            format!("{tenant}, '', '{{download}}', 0, 1"),
+        ),
+        (
+            sql!("job_list_state"),
+            format!("{tenant}, 9000000000, 'held', '{{PLANNED,LEASED,DEAD}}', 51"),
+        ),
+        (
+            sql!("job_tally"),
+            format!("{tenant}, 0, 100, '{{PLANNED,LEASED,FAILED,INDEXED,DEAD}}'"),
         ),
     ];
     raw.batch_execute("SET ROLE hapax_app").await.unwrap();
@@ -281,12 +348,16 @@ async fn a_plan_made_of_empty_tables_does_not_walk_them_later() {
             .await
             .unwrap();
     }
-    raw.batch_execute("RESET ROLE").await.unwrap();
+    raw.batch_execute("RESET ROLE; SET hapax.keeps_queue = 'off'")
+        .await
+        .unwrap();
     raw.batch_execute(GROW).await.unwrap();
 
-    raw.batch_execute("SET ROLE hapax_app").await.unwrap();
+    raw.batch_execute("SET ROLE hapax_app; SET hapax.keeps_queue = 'on'")
+        .await
+        .unwrap();
     for ((name, _), params) in &cases {
         let (pages, plan) = executed(&raw, &format!("{name}({params})")).await;
-        assert!(pages > 0 && pages <= 200, "{name}: {pages} pages\n{plan}");
+        assert!(pages > 0 && pages <= 600, "{name}: {pages} pages\n{plan}");
     }
 }

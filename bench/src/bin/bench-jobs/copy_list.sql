@@ -1,0 +1,2 @@
+-- The rows of the lists that planning adds.
+COPY job_list (tenant_id, kind, state, seq) FROM STDIN

@@ -1,0 +1,2 @@
+-- The rows of the queue that planning adds.
+COPY job_ready (tenant_id, place, kind, attempts, seq) FROM STDIN

@@ -1,0 +1,2 @@
+-- Nothing to do: the queue and the lists are indexes of the jobs here. SQLite writes only the indexes whose columns change,
+-- so tables apart would gain nothing.

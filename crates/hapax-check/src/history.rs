@@ -26,6 +26,8 @@ pub struct Rules {
     pub fences_rise: bool,
     /// What is cut off may still take effect later, as over a network.
     pub late: bool,
+    /// The ledger's clock may be set back, so that a later lease may end before an earlier one.
+    pub goes_back: bool,
     /// Spans are kept for [`crate::is_linear`].
     pub spans: bool,
     /// Every answer is printed, to see what led to a failure.
@@ -38,6 +40,7 @@ impl Default for Rules {
             holds: false,
             fences_rise: true,
             late: true,
+            goes_back: false,
             spans: true,
             prints: false,
         }
@@ -268,6 +271,9 @@ impl History {
             return;
         };
         self.span(&pending, None);
+        if matches!(pending.act, Act::Claim { .. }) {
+            self.keys[pending.key.0].lives.unseen_leases += 1;
+        }
         if matches!(pending.act, Act::End | Act::Erase | Act::Rule { .. }) {
             let late = self.rules.late;
             let lives = &mut self.keys[pending.key.0].lives;
@@ -399,7 +405,7 @@ impl History {
         let lives = &mut self.keys[key.0].lives;
         let unsettled = place.is_some_and(|place| {
             let life = &lives.all[place];
-            !life.is_told_before(invoked) && !(rise && life.is_settled_below(fence))
+            !(life.is_told_before(invoked) || rise && life.is_settled_below(fence))
         });
         let joins = match cause {
             Cause::New => false,
@@ -571,6 +577,8 @@ impl History {
             .expires_at(below)
             .zip(self.latest)
             .is_some_and(|(end, now)| end <= now);
+        // A take-over that nobody was told of may have shortened it.
+        let is_late = is_late || self.rules.goes_back && log.lives.unseen_leases > 0;
         // Under `hold` doubt does not expire; only what somebody asked to record does.
         let may_expire = is_late && (!log.holds || !life.proposed.is_empty());
         life.enders > 0 || log.lives.ends_under_way > 0 || may_expire

@@ -67,6 +67,8 @@ impl Life {
             .collect();
         next.takeovers = u32::try_from(next.grants.len()).unwrap_or(u32::MAX);
         self.takeovers = self.takeovers.saturating_sub(next.takeovers);
+        // Which of the two somebody ended is not known.
+        next.enders = self.enders;
         if self.fixed.as_ref().is_some_and(|fixed| next.has(fixed)) {
             next.fixed = self.fixed.take();
             next.told_at = self.told_at.take();
@@ -114,6 +116,8 @@ pub(crate) struct Lives {
     pub(crate) fence_max: Option<i64>,
     /// Acts under way that may end whatever life there is.
     pub(crate) ends_under_way: u32,
+    /// Claims of which nobody knows whether they were granted.
+    pub(crate) unseen_leases: u32,
     /// When the last act that may have ended a life was over.
     pub(crate) ended_at: Option<u64>,
     pub(crate) was_erased: bool,
@@ -135,6 +139,7 @@ impl Lives {
             opened: 0,
             fence_max: None,
             ends_under_way: 0,
+            unseen_leases: 0,
             ended_at: None,
             was_erased: false,
             ruled: Vec::new(),

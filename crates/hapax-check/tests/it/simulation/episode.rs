@@ -87,6 +87,7 @@ impl Episode {
         let ledger = Arc::new(paced);
         let mut history = History::new(Rules {
             late: false,
+            goes_back: plan.goes_back,
             spans: !plan.expires,
             prints: std::env::var_os("HAPAX_SIMULATE_PRINTS").is_some(),
             ..Rules::default()

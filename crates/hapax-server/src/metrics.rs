@@ -46,27 +46,7 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "hapax_leads",
         "Whether this process does a piece of periodic work for all that share the store, by chore."
     );
-    metrics::describe_counter!(
-        "hapax_replay_cache_total",
-        "Questions to the shared replay cache, by answer: hit, miss, stale, unreadable, or away."
-    );
-    metrics::describe_counter!(
-        "hapax_replay_cache_dropped_total",
-        "Outcomes that the shared replay cache was not told: no room, or Redis is away."
-    );
-    metrics::describe_gauge!("hapax_redis_up", "Whether Redis answered last time.");
-    metrics::describe_counter!(
-        "hapax_redis_errors_total",
-        "Commands of the shared replay cache that Redis did not answer."
-    );
-    metrics::describe_counter!(
-        "hapax_redis_wait_short_total",
-        "Writes that fewer replicas had than were asked for; none of them was acknowledged."
-    );
-    metrics::describe_counter!(
-        "hapax_redis_notes_lost_total",
-        "Notes about keys in Redis that the database did not take; they stand in the log."
-    );
+    describe_redis();
     metrics::describe_gauge!(
         "hapax_build_info",
         "Always 1; its labels say which build this is."
@@ -99,6 +79,30 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
     metrics::gauge!("hapax_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     metrics::counter!("hapax_auth_failures_total").increment(0);
     Ok(handle)
+}
+
+fn describe_redis() {
+    metrics::describe_counter!(
+        "hapax_replay_cache_total",
+        "Questions to the shared replay cache, by answer: hit, miss, stale, unreadable, or away."
+    );
+    metrics::describe_counter!(
+        "hapax_replay_cache_dropped_total",
+        "Outcomes that the shared replay cache was not told: no room, or Redis is away."
+    );
+    metrics::describe_gauge!("hapax_redis_up", "Whether Redis answered last time.");
+    metrics::describe_counter!(
+        "hapax_redis_errors_total",
+        "Commands of the shared replay cache that Redis did not answer."
+    );
+    metrics::describe_counter!(
+        "hapax_redis_wait_short_total",
+        "Writes that fewer replicas had than were asked for; none of them was acknowledged."
+    );
+    metrics::describe_counter!(
+        "hapax_redis_notes_lost_total",
+        "Notes about keys in Redis that the database did not take; they stand in the log."
+    );
 }
 
 /// Says what keeps the keys.

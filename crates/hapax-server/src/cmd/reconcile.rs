@@ -1,6 +1,7 @@
 //! `hapax reconcile`: cleans up after dead workers. Leases that ran out are over, and operations that nobody
 //! runs any more are in doubt.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
@@ -116,7 +117,7 @@ pub(crate) async fn whole(
     let jobs = if asked.jobs {
         reconcile::reconcile_jobs(queue.as_ref(), asked.tenant, asked.dry_run).await?
     } else {
-        Default::default()
+        BTreeMap::default()
     };
     let mut notes = Vec::new();
     for (tenant, of) in jobs {

@@ -20,6 +20,7 @@ use super::session::{self, Taken};
 use super::target::Target;
 
 const LEAD: &str = include_str!("../../sql/postgres/lead.sql");
+const LEAD_ON: &str = include_str!("../../sql/postgres/lead_on.sql");
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 /// A leader that says nothing for so long is none any more. Several times the pause between two questions.
 const IDLE_MAX: &str = "SET LOCAL idle_in_transaction_session_timeout = '10s'";
@@ -128,13 +129,10 @@ async fn serve(target: &Target, chores: &Mutex<Chores>) -> Result<(), Error> {
         loop {
             let wanted = lock(chores).wanted.clone();
             let asked = ask(&client, target, &wanted, &mut led);
-            match tokio::time::timeout(target.connect_timeout, asked).await {
-                Ok(asked) => asked.map_err(|error| fault::unwritten(OPERATION, &error))?,
-                Err(_) => {
-                    let limit = target.connect_timeout;
-                    return Err(fault::timed_out(OPERATION, Kind::Unavailable, limit));
-                }
-            }
+            let limit = target.connect_timeout;
+            let asked = tokio::time::timeout(limit, asked).await;
+            let asked = asked.map_err(|_| fault::timed_out(OPERATION, Kind::Unavailable, limit))?;
+            asked.map_err(|error| fault::unwritten(OPERATION, &error))?;
             lead(chores, led.clone());
             tokio::time::sleep(ASK_EVERY).await;
         }
@@ -172,5 +170,5 @@ async fn ask(
     }
     // Shows that it lives and finds out whether the transaction does. As a plain query it also ends the portal of the last
     // question, which would keep its snapshot.
-    client.batch_execute("SELECT 1").await
+    client.batch_execute(LEAD_ON).await
 }

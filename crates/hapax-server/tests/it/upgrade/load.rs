@@ -194,10 +194,10 @@ impl Load {
         let Some(job) = leased["jobs"].get(0) else {
             return;
         };
-        let begin = json!({
+        let operation = json!({
             "job_id": job["job_id"], "kind": "EFFECT", "owner": owner, "epoch": job["epoch"], "context": {},
         });
-        let Some(begun) = self.call("/v1/ops/begin", &begin) else {
+        let Some(begun) = self.call("/v1/ops/begin", &operation) else {
             return;
         };
         if begun["action"] != "execute" {

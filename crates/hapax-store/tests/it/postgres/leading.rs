@@ -39,6 +39,8 @@ async fn one_leads_until_it_is_gone(database: &Database, url: &str) {
     // Each chore has its own leader: who asks for one does not hold another.
     assert_eq!(leader(&[&second], Chore::Batches).await, 0);
     assert_eq!(leader(&[&first, &second], Chore::Batches).await, 1);
+    // The second has asked for both in one go by now, and was given one.
+    assert_eq!(leader(&[&first, &second], Chore::Sweep).await, 0);
 
     // It holds nothing back meanwhile, and has written nothing.
     let raw = database.raw().await;

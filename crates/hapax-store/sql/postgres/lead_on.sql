@@ -1,0 +1,2 @@
+-- Shows that whoever leads lives, and changes nothing.
+SELECT 1;

@@ -577,8 +577,9 @@ impl History {
             .expires_at(below)
             .zip(self.latest)
             .is_some_and(|(end, now)| end <= now);
-        // A take-over that nobody was told of may have shortened it.
-        let is_late = is_late || self.rules.goes_back && log.lives.unseen_leases > 0;
+        // A take-over that nobody was told of, or not yet, may have shortened it.
+        let is_unseen = log.lives.unseen_leases > 0 || !log.lives.open.is_empty();
+        let is_late = is_late || self.rules.goes_back && is_unseen;
         // Under `hold` doubt does not expire; only what somebody asked to record does.
         let may_expire = is_late && (!log.holds || !life.proposed.is_empty());
         life.enders > 0 || log.lives.ends_under_way > 0 || may_expire

@@ -67,8 +67,10 @@ impl Life {
             .collect();
         next.takeovers = u32::try_from(next.grants.len()).unwrap_or(u32::MAX);
         self.takeovers = self.takeovers.saturating_sub(next.takeovers);
-        // Which of the two somebody ended is not known.
-        next.enders = self.enders;
+        if !next.grants.is_empty() {
+            // Which of the two somebody ended is not known.
+            next.enders = self.enders;
+        }
         if self.fixed.as_ref().is_some_and(|fixed| next.has(fixed)) {
             next.fixed = self.fixed.take();
             next.told_at = self.told_at.take();

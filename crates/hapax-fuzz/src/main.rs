@@ -120,18 +120,15 @@ fn fuzz(target: Target, time: Duration, asked: &Asked) -> std::io::Result<Report
         let ran = panic::catch_unwind(AssertUnwindSafe(|| (target.run)(&input)));
         report.slowest = report.slowest.max(started.elapsed());
         report.runs += 1;
-        match ran {
-            Ok(kind) => {
-                if kinds.insert(kind) && pool.len() < KEPT_MAX {
-                    pool.push(input);
-                }
+        if let Ok(kind) = ran {
+            if kinds.insert(kind) && pool.len() < KEPT_MAX {
+                pool.push(input);
             }
-            Err(_) => {
-                report.broken += 1;
-                keep(asked, target, report.runs, &input)?;
-                if report.broken >= 5 {
-                    break;
-                }
+        } else {
+            report.broken += 1;
+            keep(asked, target, report.runs, &input)?;
+            if report.broken >= 5 {
+                break;
             }
         }
     }

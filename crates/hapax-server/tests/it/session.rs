@@ -235,8 +235,15 @@ fn a_session_says_when_it_ends_and_one_that_has_ended_is_a_stranger() {
     let (id, secret) = token.strip_prefix("hpx_").unwrap().split_once('_').unwrap();
     let of = |expiry: i64| {
         let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, secret.as_bytes());
-        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, hash.as_ref());
-        let mac = aws_lc_rs::hmac::sign(&key, format!("hapax session v1.{id}.{expiry}").as_bytes());
+        // The secret of the server, which only its own folder holds.
+        let kept = std::fs::read_to_string(server.data().join("session-secret")).unwrap();
+        let kept = data_encoding::HEXLOWER
+            .decode(kept.trim().as_bytes())
+            .unwrap();
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &kept);
+        let key = aws_lc_rs::hmac::sign(&key, hash.as_ref());
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, key.as_ref());
+        let mac = aws_lc_rs::hmac::sign(&key, format!("hapax session v2.{id}.{expiry}").as_bytes());
         let mac = data_encoding::HEXLOWER.encode(mac.as_ref());
         let cookie = format!("hapax_session={id}.{expiry}.{mac}");
         with(&server, "GET", "/session", &[("cookie", &cookie)]).status

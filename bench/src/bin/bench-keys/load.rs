@@ -34,10 +34,10 @@ impl Keys {
     }
 }
 
-/// What is sent to a server.
-#[derive(Clone, Copy, Debug)]
+/// What is sent to a server, or to several that connections are dealt out to.
+#[derive(Clone, Debug)]
 pub(crate) struct Load {
-    pub(crate) address: SocketAddr,
+    pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) talk: Talk,
     pub(crate) keys: Keys,
     pub(crate) connections: usize,
@@ -95,12 +95,12 @@ impl Load {
     ///
     /// # Errors
     /// When an answer is wrong.
-    pub(crate) async fn prepare(self, names: &Names) -> Result<Recorded> {
+    pub(crate) async fn prepare(&self, names: &Names) -> Result<Recorded> {
         match self.keys {
             Keys::Fresh | Keys::Stored(_) => return Ok(None),
             Keys::Replayed => {}
         }
-        let mut wire = Wire::open(self.address).await?;
+        let mut wire = Wire::open(self.address(0)).await?;
         let mut recorded = Vec::with_capacity(REPLAYED_KEYS);
         for n in 0..REPLAYED_KEYS {
             recorded.push(self.talk.prime(&mut wire, &names.replayed(n)).await?);
@@ -113,7 +113,7 @@ impl Load {
     /// # Errors
     /// When an answer is wrong: the figures of a server that answers wrongly mean nothing.
     pub(crate) async fn run(
-        self,
+        &self,
         names: &Rc<Names>,
         recorded: Recorded,
         time: Duration,
@@ -124,7 +124,8 @@ impl Load {
         let local = LocalSet::new();
         let connections: Vec<_> = (0..self.connections)
             .map(|n| {
-                local.spawn_local(self.connection(n, Rc::clone(names), recorded.clone(), until))
+                let one = self.clone();
+                local.spawn_local(one.connection(n, Rc::clone(names), recorded.clone(), until))
             })
             .collect();
         local.await;
@@ -137,6 +138,10 @@ impl Load {
         Ok(seen)
     }
 
+    fn address(&self, connection: usize) -> SocketAddr {
+        self.addresses[connection % self.addresses.len()]
+    }
+
     async fn connection(
         self,
         n: usize,
@@ -144,7 +149,7 @@ impl Load {
         recorded: Recorded,
         until: Instant,
     ) -> Result<Latencies> {
-        let mut wire = Wire::open(self.address).await?;
+        let mut wire = Wire::open(self.address(n)).await?;
         let mut latencies = Latencies::default();
         // Connections begin at different keys, so that they do not follow each other.
         let mut turn = n * 7919;

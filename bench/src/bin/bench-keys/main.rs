@@ -3,6 +3,7 @@
 mod database;
 mod load;
 mod measure;
+mod nodes;
 mod peers;
 mod plain;
 mod process;
@@ -61,6 +62,8 @@ enum Command {
     Serve(serve::Serve),
     /// Measure what a key costs when few and when many are stored already.
     Sizes(sizes::Sizes),
+    /// Measure how many requests one, two and more nodes on one PostgreSQL answer.
+    Nodes(nodes::Nodes),
 }
 
 fn main() -> Result<()> {
@@ -74,6 +77,7 @@ fn main() -> Result<()> {
     match &cli.command {
         Some(Command::Serve(serve)) => tokio::runtime::Runtime::new()?.block_on(serve.run()),
         Some(Command::Sizes(sizes)) => load()?.block_on(sizes.run(cli.check, &cli.results)),
+        Some(Command::Nodes(nodes)) => load()?.block_on(nodes.run(&cli)),
         None => load()?.block_on(measure_all(&cli)),
     }
 }

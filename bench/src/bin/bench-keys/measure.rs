@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use hapax_bench::cpu::Tree;
 use hapax_bench::report::{Report, Row};
 
@@ -11,10 +11,10 @@ use crate::load::{Keys, Load, Names};
 use crate::process::Server;
 use crate::talk::Talk;
 
-/// One server under measurement.
+/// One server under measurement, or several that share the load.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    pub(crate) server: Server,
+    pub(crate) servers: Vec<Server>,
     pub(crate) talk: Talk,
     /// The database whose CPU is counted beside the server's.
     pub(crate) database: Option<Tree>,
@@ -27,6 +27,23 @@ pub(crate) struct Case {
     pub(crate) connections: usize,
     pub(crate) rounds: usize,
     pub(crate) time: Duration,
+}
+
+impl Subject {
+    /// CPU of all its servers.
+    fn cpu(&self) -> Result<Duration> {
+        self.servers.iter().map(|server| server.tree().cpu()).sum()
+    }
+
+    /// The most memory that any of its servers had.
+    fn peak_memory(&self) -> Result<u64> {
+        let each = self
+            .servers
+            .iter()
+            .map(|server| server.tree().peak_memory());
+        let each: Vec<u64> = each.collect::<Result<_>>()?;
+        each.into_iter().max().context("there is no server")
+    }
 }
 
 impl Case {
@@ -75,17 +92,20 @@ pub(crate) async fn case(
 
 async fn sample(subject: &Subject, names: &Rc<Names>, case: Case) -> Result<Sample> {
     let load = Load {
-        address: subject.server.address,
+        addresses: subject
+            .servers
+            .iter()
+            .map(|server| server.address)
+            .collect(),
         talk: subject.talk,
         keys: case.keys,
         connections: case.connections,
     };
     let recorded = load.prepare(names).await?;
-    let tree = subject.server.tree();
-    let cpu = tree.cpu()?;
+    let cpu = subject.cpu()?;
     let database = subject.database.map(Tree::cpu).transpose()?;
     let mut seen = load.run(names, recorded, case.time).await?;
-    let cpu = tree.cpu()?.saturating_sub(cpu);
+    let cpu = subject.cpu()?.saturating_sub(cpu);
     let database = match (subject.database, database) {
         (Some(tree), Some(before)) => Some(tree.cpu()?.saturating_sub(before)),
         _ => None,
@@ -118,7 +138,7 @@ fn row(subject: &Subject, case: Case, samples: &[Sample]) -> Result<Row> {
         database_cpu_us: (!database.is_empty()).then(|| median(database)),
         p50_us: Some(of(|one| one.p50_us)),
         p99_us: Some(of(|one| one.p99_us)),
-        peak_bytes: Some(subject.server.tree().peak_memory()?),
+        peak_bytes: Some(subject.peak_memory()?),
     })
 }
 

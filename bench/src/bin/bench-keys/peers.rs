@@ -99,7 +99,7 @@ impl Peers {
     ) -> Result<()> {
         self.subjects.push(Subject {
             name,
-            server: Server::start(command).with_context(|| format!("starting {name}"))?,
+            servers: vec![Server::start(command).with_context(|| format!("starting {name}"))?],
             talk,
             database,
         });

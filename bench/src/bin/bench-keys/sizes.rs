@@ -1,4 +1,4 @@
-//! Cost by size: the same requests to ledgers that hold few and many keys already.
+//! Cost by size: the same requests to ledgers that hold few and many keys already, and what a stored key takes on disk.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,13 +6,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use hapax::core::{Key, Ledger, Move, Outcome, Record, Scope, Swap, Tenant, Version};
 use hapax::layer::{Asked, Route, route_pattern};
-use hapax::store::SqliteLedger;
+use hapax::store::postgres::PgOptions;
 use hapax::store::sqlite::SqliteOptions;
+use hapax::store::{PgLedger, SqliteLedger};
+use hapax_bench::cpu::Tree;
 use hapax_bench::report::{Report, Row, Want};
 
+use crate::database::{self, Postgres};
 use crate::load::{Keys, Names};
 use crate::measure::{self, Case, Subject};
 use crate::process::Server;
@@ -27,6 +30,25 @@ pub(crate) struct Sizes {
     /// How many keys are stored before, smallest first.
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 1_000_000, 10_000_000])]
     keys: Vec<u64>,
+    /// Where they are stored.
+    #[arg(long, value_delimiter = ',', default_values = ["sqlite", "postgres"])]
+    stores: Vec<Store>,
+}
+
+/// Where keys are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Store {
+    Sqlite,
+    Postgres,
+}
+
+impl Store {
+    const fn words(self) -> &'static str {
+        match self {
+            Store::Sqlite => "layer, SQLite FULL",
+            Store::Postgres => "layer, PostgreSQL",
+        }
+    }
 }
 
 /// The name of the `n`th stored key.
@@ -58,64 +80,101 @@ impl Sizes {
             (3, Duration::from_secs(3))
         };
         let folder = tempfile::tempdir()?;
-        let mut subjects = Vec::new();
-        for &count in &keys {
-            let file = folder.path().join(format!("{count}.db"));
-            fill(&file, count).await?;
-            subjects.push((count, subject(&file, count)?));
-        }
         let mut report = Report::begin("sizes", check);
         let names = Rc::new(Names::new());
-        let case = |keys| Case {
-            keys,
-            connections: CONNECTIONS,
-            rounds,
-            time,
-        };
-        let all: Vec<&Subject> = subjects.iter().map(|(_, subject)| subject).collect();
-        measure::case(&mut report, &all, &names, |_| case(Keys::Fresh)).await?;
-        let counts = keys.clone();
-        measure::case(&mut report, &all, &names, |at| {
-            case(Keys::Stored(counts[at]))
-        })
-        .await?;
-        for (name, case) in [
-            ("fresh", case(Keys::Fresh).name()),
-            ("replay from the store", case(Keys::Stored(0)).name()),
-        ] {
-            let row = |at: usize| report.find(all[at].name, &case);
-            let (least, most) = (row(0)?, row(all.len() - 1)?);
-            let (few, many) = (keys[0], keys[keys.len() - 1]);
-            let cpu = |row: &Row| row.cpu_us.context("CPU was not measured");
-            let ratio = cpu(most)? / cpu(least)?;
-            let words = format!("CPU of a {name} with {many} stored keys / with {few}");
-            // In a check a subject may have used no whole tick of CPU.
-            if ratio.is_finite() {
-                report.ratio(words, ratio, Want::AtMost(1.3));
+        for &store in &self.stores {
+            let mut subjects = Vec::new();
+            for &count in &keys {
+                subjects.push(filled(store, folder.path(), count).await?);
+            }
+            let case = |keys| Case {
+                keys,
+                connections: CONNECTIONS,
+                rounds,
+                time,
+            };
+            let all: Vec<&Subject> = subjects.iter().collect();
+            measure::case(&mut report, &all, &names, |_| case(Keys::Fresh)).await?;
+            let counts = keys.clone();
+            measure::case(&mut report, &all, &names, |at| {
+                case(Keys::Stored(counts[at]))
+            })
+            .await?;
+            for (name, case) in [
+                ("fresh key", case(Keys::Fresh).name()),
+                ("replay from the store", case(Keys::Stored(0)).name()),
+            ] {
+                let (few, many) = (all[0].name, all[all.len() - 1].name);
+                let cost = |name| cost(report.find(name, &case)?);
+                let ratio = cost(many)? / cost(few)?;
+                let words = format!("CPU of a {name}, {many} / {few}");
+                // In a check a subject may have used no whole tick of CPU.
+                if ratio.is_finite() {
+                    report.ratio(words, ratio, Want::AtMost(1.3));
+                }
             }
         }
         report.finish(results)
     }
 }
 
-fn subject(file: &Path, count: u64) -> Result<Subject> {
-    let mut command = Command::new(std::env::current_exe()?);
+/// CPU of one request, of the server and of its database.
+fn cost(row: &Row) -> Result<f64> {
+    let own = row.cpu_us.context("CPU was not measured")?;
+    Ok(own + row.database_cpu_us.unwrap_or_default())
+}
+
+/// A server on a store that holds `count` keys, and says what they take on disk.
+async fn filled(store: Store, folder: &Path, count: u64) -> Result<Subject> {
     // Without a cache: what is asked is what the store costs.
-    command
-        .args(["serve", "--front", "sqlite", "--cache-bytes", "0", "--file"])
-        .arg(file);
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["serve", "--cache-bytes", "0", "--front"]);
+    let (bytes, database): (u64, Option<Tree>) = match store {
+        Store::Sqlite => {
+            let file = folder.join(format!("{count}.db"));
+            let ledger = SqliteLedger::open(&file, SqliteOptions::default())?;
+            fill(&ledger, count).await?;
+            command.arg("sqlite").arg("--file").arg(&file);
+            (std::fs::metadata(&file)?.len(), None)
+        }
+        Store::Postgres => {
+            let postgres = Postgres::of_environment().await?;
+            let url = postgres.create().await?;
+            let ledger = PgLedger::open(&url, PgOptions::default()).await?;
+            fill(&ledger, count).await?;
+            command.arg("postgres").arg("--database").arg(&url);
+            (at_rest(&url).await?, Some(postgres.tree))
+        }
+    };
+    eprintln!(
+        "{}: {count} keys take {} bytes each on disk",
+        store.words(),
+        bytes / count
+    );
     Ok(Subject {
         // One name per size, kept for the whole run.
-        name: Box::leak(format!("layer, SQLite FULL, {count} stored").into_boxed_str()),
-        server: Server::start(&mut command)?,
+        name: Box::leak(format!("{}, {count} stored", store.words()).into_boxed_str()),
+        servers: vec![Server::start(&mut command)?],
         talk: Talk::Keyed,
-        database: None,
+        database,
     })
 }
 
+/// Has the database do now what it would do in the middle of a measurement; how many bytes the keys and their indexes take.
+async fn at_rest(url: &str) -> Result<u64> {
+    let client = database::connect(url).await?;
+    // One at a time: together they would be one transaction, and a vacuum is never part of one.
+    for command in ["VACUUM (ANALYZE) idempotency_keys", "CHECKPOINT"] {
+        client.batch_execute(command).await?;
+    }
+    let size = client
+        .query_one("SELECT pg_total_relation_size('idempotency_keys')", &[])
+        .await?;
+    Ok(u64::try_from(size.get::<_, i64>(0))?)
+}
+
 /// Stores settled keys, in the order of their ids so that it is quick.
-async fn fill(file: &Path, count: u64) -> Result<()> {
-    let ledger = SqliteLedger::open(file, SqliteOptions::default())?;
+async fn fill(ledger: &dyn Ledger, count: u64) -> Result<()> {
     let scope = Scope::new(
         Tenant::DEFAULT,
         route_pattern(&axum::http::Method::POST, "/payments").as_str(),
@@ -131,7 +190,7 @@ async fn fill(file: &Path, count: u64) -> Result<()> {
     for batch in order.chunks(BATCH) {
         let moves: Vec<Move> = batch
             .iter()
-            .map(|(_, n)| Ok(Move::inserting(settled(&ledger, &scope, *n)?)))
+            .map(|(_, n)| Ok(Move::inserting(settled(ledger, &scope, *n)?)))
             .collect::<Result<_>>()?;
         let swaps = ledger.swap(moves).await?;
         ensure!(
@@ -144,7 +203,7 @@ async fn fill(file: &Path, count: u64) -> Result<()> {
 }
 
 /// The record that a request with the `n`th stored key would have left.
-fn settled(ledger: &SqliteLedger, scope: &Scope, n: u64) -> Result<Record> {
+fn settled(ledger: &dyn Ledger, scope: &Scope, n: u64) -> Result<Record> {
     let (name, now) = (key(n), ledger.now());
     let route = Route::default();
     let headers = axum::http::HeaderMap::from_iter([(

@@ -37,7 +37,7 @@ pub(crate) async fn start(cli: &Cli, folder: &Path) -> Result<Subjects> {
     let upstream = format!("http://{}", bare.address);
     subjects.push(Subject {
         name: "bare",
-        server: bare,
+        servers: vec![bare],
         talk: Talk::Bare,
         database: None,
     });
@@ -97,7 +97,7 @@ pub(crate) async fn start(cli: &Cli, folder: &Path) -> Result<Subjects> {
 fn subject(name: &'static str, command: &mut Command, talk: Talk) -> Result<Subject> {
     Ok(Subject {
         name,
-        server: Server::start(command).with_context(|| format!("starting {name}"))?,
+        servers: vec![Server::start(command).with_context(|| format!("starting {name}"))?],
         talk,
         database: None,
     })
@@ -112,13 +112,13 @@ fn beside(postgres: &Postgres, subject: Subject) -> Subject {
 }
 
 /// This program as a server.
-fn own(front: &str) -> Result<Command> {
+pub(crate) fn own(front: &str) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["serve", "--front", front]);
     Ok(command)
 }
 
-fn hapax(cli: &Cli, is_proxy: bool, upstream: &str, data: &Path) -> Command {
+pub(crate) fn hapax(cli: &Cli, is_proxy: bool, upstream: &str, data: &Path) -> Command {
     let mut command = Command::new(&cli.hapax);
     if is_proxy {
         command.args(["proxy", "--upstream", upstream]);

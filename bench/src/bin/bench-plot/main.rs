@@ -49,6 +49,7 @@ fn drawings(report: &Report) -> Vec<(String, String)> {
     match report.suite.as_str() {
         "keys" => keys(report),
         "sizes" => vec![("sizes".to_owned(), sizes(report))],
+        "nodes" => vec![("nodes-rate".to_owned(), nodes(report))],
         _ => by_case(report),
     }
 }
@@ -114,14 +115,41 @@ fn sizes(report: &Report) -> String {
             let number = words.strip_suffix(" stored")?;
             number.parse::<f64>().ok()
         });
-        let kind = row.case.split(',').next().unwrap_or_default().to_owned();
+        let kind = row.case.split(',').next().unwrap_or_default();
+        let store = if row.database_cpu_us.is_some() {
+            "PostgreSQL"
+        } else {
+            "SQLite"
+        };
         if let (Some(stored), Some(cpu)) = (stored, row.cpu_us) {
-            series.entry(kind).or_default().push((stored, cpu));
+            let points = series.entry(format!("{kind}, {store}")).or_default();
+            points.push((stored, cpu + row.database_cpu_us.unwrap_or(0.0)));
         }
     }
     Lines {
-        title: "CPU of a request by the number of stored keys, µs".to_owned(),
+        title: "CPU of a request by the number of stored keys, database included, µs".to_owned(),
         across: "stored keys".to_owned(),
+        series: series.into_iter().collect(),
+    }
+    .svg()
+}
+
+/// Rates by the number of nodes.
+fn nodes(report: &Report) -> String {
+    let mut series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for row in &report.rows {
+        let Some((nodes, front)) = row.subject.split_once(", ") else {
+            continue;
+        };
+        let count = nodes.split(' ').next().and_then(|count| count.parse().ok());
+        if let Some(count) = count {
+            let points = series.entry(front.to_owned()).or_default();
+            points.push((count, row.rate));
+        }
+    }
+    Lines {
+        title: "Fresh keys per second by the number of nodes on one PostgreSQL".to_owned(),
+        across: "nodes".to_owned(),
         series: series.into_iter().collect(),
     }
     .svg()
@@ -186,6 +214,21 @@ mod tests {
         assert_eq!(names, ["keys-cpu-fresh", "keys-cpu-replay", "keys-rate"]);
         assert!(drawn[0].1.contains(">bare<") && drawn[0].1.contains(">a &lt; b &amp; c<"));
         assert_eq!(drawn[0].1.matches("class=\"bar\"").count(), 2);
+    }
+
+    #[test]
+    fn every_number_of_nodes_is_a_point_of_its_front() {
+        let mut report = Report::begin("nodes", true);
+        for subject in ["1 node, layer", "2 nodes, layer", "1 node, remote API"] {
+            report.rows.push(Row {
+                subject: subject.to_owned(),
+                rate: 100.0,
+                ..Row::default()
+            });
+        }
+        let drawn = drawings(&report);
+        assert_eq!(drawn[0].0, "nodes-rate");
+        assert!(drawn[0].1.contains(">layer<") && drawn[0].1.contains(">remote API<"));
     }
 
     #[test]

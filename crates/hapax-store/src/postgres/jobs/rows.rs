@@ -217,7 +217,7 @@ impl<'a> JobColumns<'a> {
         };
         let number =
             |of: fn(&Job) -> Option<i64>| Column::of(jobs.iter().copied().map(of).collect());
-        let sealed = |column: &'static str, text: fn(&Job) -> Option<&str>| {
+        let apart = |column: &'static str, text: fn(&Job) -> Option<&str>| {
             let put = |job: &&Job| sealer.put(("job", job.id.as_str()), column, text(job));
             let values = jobs.iter().map(put).collect::<Result<Vec<_>, Error>>()?;
             Ok::<_, Error>(Column::of(values))
@@ -243,8 +243,8 @@ impl<'a> JobColumns<'a> {
                 number(|job| Some(job.updated_at.as_ms())),
                 Column::of(moves.later_of.clone()),
             ],
-            result: sealed("result", |job| job.result.as_deref())?,
-            error: sealed("error", |job| job.error.as_deref())?,
+            result: apart("result", |job| job.result.as_deref())?,
+            error: apart("error", |job| job.error.as_deref())?,
         })
     }
 

@@ -118,18 +118,21 @@ ALTER TABLE job_later ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_later FORCE ROW LEVEL SECURITY;
 ALTER TABLE job_list ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_list FORCE ROW LEVEL SECURITY;
+-- In a query of its own the tenant is read once for a statement, and not for every row.
+ALTER POLICY job_tenant_isolation ON job
+    WITH CHECK (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid));
 CREATE POLICY job_ready_tenant_isolation ON job_ready
     FOR ALL TO hapax_app
-    USING (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid)
-    WITH CHECK (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid);
+    USING (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid))
+    WITH CHECK (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid));
 CREATE POLICY job_later_tenant_isolation ON job_later
     FOR ALL TO hapax_app
-    USING (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid)
-    WITH CHECK (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid);
+    USING (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid))
+    WITH CHECK (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid));
 CREATE POLICY job_list_tenant_isolation ON job_list
     FOR ALL TO hapax_app
-    USING (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid)
-    WITH CHECK (tenant_id = nullif(current_setting('hapax.tenant', true), '')::uuid);
+    USING (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid))
+    WITH CHECK (tenant_id = (SELECT nullif(current_setting('hapax.tenant', true), '')::uuid));
 CREATE POLICY job_ready_overview ON job_ready FOR SELECT TO hapax_janitor USING (true);
 CREATE POLICY job_later_overview ON job_later FOR SELECT TO hapax_janitor USING (true);
 

@@ -124,9 +124,9 @@ impl PgLedger {
         };
         let answers: Answers = acts.iter().map(|act| bench.act(act)).collect();
         let sealer = Sealer { ring, tenant };
-        let moved = bench.jobs_to_write();
-        let moves = Moves::of(tenant, &moved, bench.now);
-        let jobs: Vec<&Job> = moved.iter().map(|(job, _)| *job).collect();
+        let changed = bench.jobs_to_write();
+        let moves = Moves::of(tenant, &changed, bench.now);
+        let jobs: Vec<&Job> = changed.iter().map(|(job, _)| *job).collect();
         let is_ready = jobs.iter().any(|job| standing(job, bench.now) == "ready");
         let columns = || {
             Ok((

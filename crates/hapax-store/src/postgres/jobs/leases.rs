@@ -132,8 +132,8 @@ impl PgLedger {
         }
         let changed: Vec<&Job> = leased.iter().chain(&dead).collect();
         let stood = of_leased.into_iter().chain(of_dead);
-        let moved: Vec<(&Job, &Stood)> = changed.iter().copied().zip(stood).collect();
-        let mut moves = Moves::of(tenant, &moved, now);
+        let from_to: Vec<(&Job, &Stood)> = changed.iter().copied().zip(stood).collect();
+        let mut moves = Moves::of(tenant, &from_to, now);
         let columns = match JobColumns::of(&changed, Sealer { ring, tenant }, now, &moves) {
             Ok(columns) => columns,
             Err(error) => return Err(link.give_up(error).await),

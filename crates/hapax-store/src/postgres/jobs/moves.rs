@@ -17,8 +17,7 @@ const READY_SHIFT: &str = include_str!("../../../sql/postgres/job_ready_shift.sq
 const LATER_PUT: &str = include_str!("../../../sql/postgres/job_later_put.sql");
 const LATER_LESS: &str = include_str!("../../../sql/postgres/job_later_less.sql");
 const LATER_DROP: &str = include_str!("../../../sql/postgres/job_later_drop.sql");
-const LIST_PUT: &str = include_str!("../../../sql/postgres/job_list_put.sql");
-const LIST_DROP: &str = include_str!("../../../sql/postgres/job_list_drop.sql");
+const LIST_MOVE: &str = include_str!("../../../sql/postgres/job_list_move.sql");
 
 /// Where a job stood when it was locked.
 #[derive(Clone)]
@@ -59,24 +58,12 @@ impl<'a> Queued<'a> {
     }
 }
 
-/// Rows of the lists, column by column.
-#[derive(Default)]
-struct Listed<'a> {
-    kind: Vec<&'a str>,
-    state: Vec<&'static str>,
+/// Jobs of a kind that are listed under another state than before.
+struct Relisted<'a> {
+    kind: &'a str,
+    from: &'static str,
+    to: &'static str,
     seq: Vec<i64>,
-}
-
-impl<'a> Listed<'a> {
-    fn push(&mut self, job: &'a Job, state: State) {
-        self.kind.push(job.kind.as_str());
-        self.state.push(state.as_str());
-        self.seq.push(job.seq);
-    }
-
-    fn order(&self, sql: &'static str, tenant: &'a Uuid) -> Order<'_> {
-        Order::Query(sql, vec![tenant, &self.kind, &self.state, &self.seq])
-    }
 }
 
 /// Rows of what is looked at later, column by column. The jobs of a row are those from its first to its last.
@@ -113,8 +100,7 @@ pub(super) struct Moves<'a> {
     /// The rows of `job_later` that jobs belong to no more, and how many.
     left: Vec<i64>,
     left_count: Vec<i64>,
-    unlisted: Listed<'a>,
-    listed: Listed<'a>,
+    relisted: Vec<Relisted<'a>>,
     head: Head<'a>,
     /// For each job in the order given, the row of `job_later` that it belongs to from now on.
     pub(super) later_of: Vec<Option<i64>>,
@@ -132,8 +118,7 @@ impl<'a> Moves<'a> {
             laters: Laters::default(),
             left: Vec::new(),
             left_count: Vec::new(),
-            unlisted: Listed::default(),
-            listed: Listed::default(),
+            relisted: Vec::new(),
             head: Head::default(),
             later_of: Vec::with_capacity(jobs.len()),
             listed_of: Vec::with_capacity(jobs.len()),
@@ -185,8 +170,17 @@ impl<'a> Moves<'a> {
         let may_stay = job.state == State::Leased && job.lease.is_some();
         let is_listed = stood.listed == job.state;
         if !is_listed && !may_stay {
-            self.unlisted.push(job, stood.listed);
-            self.listed.push(job, job.state);
+            let (kind, from, to) = (job.kind.as_str(), stood.listed.as_str(), job.state.as_str());
+            let mut known = self.relisted.iter_mut();
+            match known.find(|list| (list.kind, list.from, list.to) == (kind, from, to)) {
+                Some(list) => list.seq.push(job.seq),
+                None => self.relisted.push(Relisted {
+                    kind,
+                    from,
+                    to,
+                    seq: vec![job.seq],
+                }),
+            }
         }
         let other = (!is_listed && may_stay).then_some(stood.listed.as_str());
         self.listed_of.push(other);
@@ -270,9 +264,9 @@ impl<'a> Moves<'a> {
             orders.push(Order::Query(LATER_LESS, less));
             orders.push(Order::Query(LATER_DROP, vec![tenant, &self.left]));
         }
-        if !self.unlisted.seq.is_empty() {
-            orders.push(self.unlisted.order(LIST_DROP, tenant));
-            orders.push(self.listed.order(LIST_PUT, tenant));
+        for list in &self.relisted {
+            let params: Vec<Param<'_>> = vec![tenant, &list.kind, &list.from, &list.to, &list.seq];
+            orders.push(Order::Query(LIST_MOVE, params));
         }
     }
 }

@@ -177,26 +177,31 @@ impl<'a> Plans<'a> {
     }
 }
 
+/// A column of jobs that changed. What all of them have in common is given once: the database then handles one value.
+struct Column<T> {
+    each: Vec<Option<T>>,
+    all: Option<T>,
+}
+
+impl<T: PartialEq> Column<T> {
+    fn of(mut each: Vec<Option<T>>) -> Self {
+        let is_same = each.windows(2).all(|two| two[0] == two[1]);
+        let all = if is_same { each.pop().flatten() } else { None };
+        if is_same {
+            each.clear();
+        }
+        Self { each, all }
+    }
+}
+
 /// Jobs that changed, column by column.
 pub(super) struct JobColumns<'a> {
     tenant: Uuid,
     seq: Vec<i64>,
-    place: Vec<&'a str>,
-    state: Vec<&'a str>,
-    standing: Vec<&'a str>,
-    lease_owner: Vec<Option<&'a str>>,
-    lease_until: Vec<Option<i64>>,
-    epoch: Vec<i64>,
-    attempts: Vec<i64>,
-    failures: Vec<i64>,
-    available_at: Vec<i64>,
-    redone: Vec<i64>,
-    retried: Vec<i64>,
-    result: Vec<Option<String>>,
-    error: Vec<Option<String>>,
-    updated_at: Vec<i64>,
-    later: Vec<Option<i64>>,
-    listed: Vec<Option<&'static str>>,
+    texts: [Column<&'a str>; 5],
+    numbers: [Column<i64>; 9],
+    result: Column<String>,
+    error: Column<String>,
 }
 
 impl<'a> JobColumns<'a> {
@@ -207,58 +212,92 @@ impl<'a> JobColumns<'a> {
         now: Time,
         moves: &Moves<'_>,
     ) -> Result<Self, Error> {
-        fn column<'a, T>(jobs: &[&'a Job], value: impl Fn(&'a Job) -> T) -> Vec<T> {
-            jobs.iter().copied().map(value).collect()
-        }
-        let texts = |column: &'static str, text: fn(&Job) -> Option<&str>| {
+        let text = |of: &dyn Fn(&'a Job) -> Option<&'a str>| {
+            Column::of(jobs.iter().copied().map(of).collect())
+        };
+        let number =
+            |of: fn(&Job) -> Option<i64>| Column::of(jobs.iter().copied().map(of).collect());
+        let apart = |column: &'static str, text: fn(&Job) -> Option<&str>| {
             let put = |job: &&Job| sealer.put(("job", job.id.as_str()), column, text(job));
-            jobs.iter().map(put).collect::<Result<Vec<_>, _>>()
+            let values = jobs.iter().map(put).collect::<Result<Vec<_>, Error>>()?;
+            Ok::<_, Error>(Column::of(values))
         };
         Ok(Self {
             tenant: sealer.tenant.as_uuid(),
-            seq: column(jobs, |job| job.seq),
-            place: column(jobs, |job| job.place.as_str()),
-            state: column(jobs, |job| job.state.as_str()),
-            standing: column(jobs, |job| standing(job, now)),
-            lease_owner: column(jobs, |job| job.lease.as_ref().map(|hold| &*hold.owner)),
-            lease_until: column(jobs, |job| {
-                job.lease.as_ref().map(|hold| hold.until.as_ms())
-            }),
-            epoch: column(jobs, |job| job.epoch),
-            attempts: column(jobs, |job| i64::from(job.attempts)),
-            failures: column(jobs, |job| i64::from(job.failures)),
-            available_at: column(jobs, |job| job.available_at.as_ms()),
-            redone: column(jobs, |job| job.redone),
-            retried: column(jobs, |job| job.retried),
-            result: texts("result", |job| job.result.as_deref())?,
-            error: texts("error", |job| job.error.as_deref())?,
-            updated_at: column(jobs, |job| job.updated_at.as_ms()),
-            later: moves.later_of.clone(),
-            listed: moves.listed_of.clone(),
+            seq: jobs.iter().map(|job| job.seq).collect(),
+            texts: [
+                text(&|job| Some(job.place.as_str())),
+                text(&|job| Some(job.state.as_str())),
+                text(&|job| Some(standing(job, now))),
+                text(&|job| job.lease.as_ref().map(|hold| &*hold.owner)),
+                Column::of(moves.listed_of.clone()),
+            ],
+            numbers: [
+                number(|job| job.lease.as_ref().map(|hold| hold.until.as_ms())),
+                number(|job| Some(job.epoch)),
+                number(|job| Some(i64::from(job.attempts))),
+                number(|job| Some(i64::from(job.failures))),
+                number(|job| Some(job.available_at.as_ms())),
+                number(|job| Some(job.redone)),
+                number(|job| Some(job.retried)),
+                number(|job| Some(job.updated_at.as_ms())),
+                Column::of(moves.later_of.clone()),
+            ],
+            result: apart("result", |job| job.result.as_deref())?,
+            error: apart("error", |job| job.error.as_deref())?,
         })
     }
 
     /// The parameters of `job_write.sql`.
     pub(super) fn params(&self) -> Vec<Param<'_>> {
+        let [place, state, standing, owner, listed] = &self.texts;
+        let [
+            until,
+            epoch,
+            attempts,
+            failures,
+            at,
+            redone,
+            retried,
+            updated,
+            later,
+        ] = &self.numbers;
+        let (result, error) = (&self.result, &self.error);
         vec![
             &self.tenant,
             &self.seq,
-            &self.place,
-            &self.state,
-            &self.standing,
-            &self.lease_owner,
-            &self.lease_until,
-            &self.epoch,
-            &self.attempts,
-            &self.failures,
-            &self.available_at,
-            &self.redone,
-            &self.retried,
-            &self.result,
-            &self.error,
-            &self.updated_at,
-            &self.later,
-            &self.listed,
+            &place.each,
+            &state.each,
+            &standing.each,
+            &owner.each,
+            &until.each,
+            &epoch.each,
+            &attempts.each,
+            &failures.each,
+            &at.each,
+            &redone.each,
+            &retried.each,
+            &result.each,
+            &error.each,
+            &updated.each,
+            &later.each,
+            &listed.each,
+            &place.all,
+            &state.all,
+            &standing.all,
+            &owner.all,
+            &until.all,
+            &epoch.all,
+            &attempts.all,
+            &failures.all,
+            &at.all,
+            &redone.all,
+            &retried.all,
+            &result.all,
+            &error.all,
+            &updated.all,
+            &later.all,
+            &listed.all,
         ]
     }
 }

@@ -91,7 +91,7 @@ fn fail(retryable: bool) -> Deed {
 
 /// Jobs in every standing: waiting, held, resting, released, given up and done.
 async fn jobs_of_all_sorts(ledger: &PgLedger, tenant: Tenant) {
-    let names = (0..12).map(|number| some(number));
+    let names = (0..12).map(some);
     ledger.plan(tenant, names.collect()).await.unwrap();
     let ask = Ask {
         limit: 8,
@@ -159,7 +159,7 @@ async fn every_act_leaves_rows_that_agree_with_the_jobs() {
 async fn many_hands_at_once_leave_rows_that_agree_with_the_jobs() {
     let database = Database::create().await;
     let ledger = Arc::new(database.open(PgOptions::default()).await);
-    let jobs = (0..200).map(|number| some(number));
+    let jobs = (0..200).map(some);
     ledger.plan(tenant(1), jobs.collect()).await.unwrap();
     let hands = (0..4).map(|hand| {
         let ledger = ledger.clone();
@@ -196,7 +196,7 @@ async fn many_hands_at_once_leave_rows_that_agree_with_the_jobs() {
 async fn leases_that_ran_out_are_queued_again_and_still_found_as_such() {
     let database = Database::create().await;
     let ledger = database.open(PgOptions::default()).await;
-    let jobs = (0..6).map(|number| some(number));
+    let jobs = (0..6).map(some);
     ledger.plan(tenant(1), jobs.collect()).await.unwrap();
     let ask = |limit| Ask {
         limit,

@@ -28,7 +28,7 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
     metrics::describe_gauge!("hapax_http_connections", "Open connections.");
     metrics::describe_counter!(
         "hapax_http_connections_refused_total",
-        "Connections closed because their address had too many."
+        "Too many of one address."
     );
     metrics::describe_counter!(
         "hapax_auth_failures_total",

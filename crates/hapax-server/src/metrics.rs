@@ -26,10 +26,7 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "Time to answer a request, by method and route."
     );
     metrics::describe_gauge!("hapax_http_connections", "Open connections.");
-    metrics::describe_counter!(
-        "hapax_http_connections_refused_total",
-        "Connections closed because their address had too many."
-    );
+    describe_refused();
     metrics::describe_counter!(
         "hapax_auth_failures_total",
         "Requests with a wrong or revoked token."
@@ -110,4 +107,10 @@ pub(crate) fn ledger(ledger: &dyn hapax_core::Ledger) {
     let durability = ledger.durability().as_str();
     metrics::gauge!("hapax_ledger_info", "store" => ledger.name(), "durability" => durability)
         .set(1.0);
+}
+fn describe_refused() {
+    metrics::describe_counter!(
+        "hapax_http_connections_refused_total",
+        "Connections closed because their address had too many."
+    );
 }

@@ -12,4 +12,8 @@ WITH found AS MATERIALIZED (
        AND ($5::text IS NULL OR work_id = $5)
        AND $6::boolean
 )
-SELECT * FROM found ORDER BY seq DESC LIMIT $7::bigint;
+SELECT tenant_id, seq, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures, max_attempts,
+       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at
+  FROM found
+ ORDER BY seq DESC
+ LIMIT $7::bigint;

@@ -39,4 +39,7 @@ WITH RECURSIVE kinds (kind) AS (
       FROM job
      WHERE tenant_id = $1 AND job_id <> '' AND seq = ANY(ARRAY(SELECT seq FROM page ORDER BY seq DESC LIMIT $5))
 )
-SELECT * FROM found ORDER BY seq DESC;
+SELECT tenant_id, seq, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures, max_attempts,
+       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at
+  FROM found
+ ORDER BY seq DESC;

@@ -3,9 +3,9 @@
 //! | Peer | keeps its records in | two equal requests at once |
 //! |---|---|---|
 //! | axum-idempotent | PostgreSQL, written after the handler | may both run |
-//! | node-idempotency | Redis, synced every second | one is refused |
+//! | node-idempotency | Redis, synced at every write | one is refused |
 //! | express-idempotency | memory | may both run |
-//! | Powertools for Python | Redis, synced every second | one is refused |
+//! | Powertools for Python | Redis, synced at every write | one is refused |
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::measure::Subject;
 use crate::process::Server;
 use crate::talk::Talk;
 
-/// Peers whose records outlive the process, by their own claim.
+/// Peers whose records outlive the process and the power: what is answered is synced.
 pub(crate) const DURABLE: [&str; 3] = [
     "axum-idempotent, PostgreSQL",
-    "node-idempotency, Redis everysec",
-    "Powertools, Redis everysec",
+    "node-idempotency, Redis synced",
+    "Powertools, Redis synced",
 ];
 
 /// Where peers are installed.
@@ -107,7 +107,7 @@ impl Peers {
     }
 }
 
-/// A private Redis that writes its log and syncs it every second.
+/// A private Redis that syncs its log at every write, as SQLite FULL does.
 struct Redis {
     child: Child,
     address: SocketAddr,
@@ -119,7 +119,7 @@ impl Redis {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let child = Command::new("redis-server")
             .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"])
-            .args(["--appendfsync", "everysec", "--port"])
+            .args(["--appendfsync", "always", "--port"])
             .arg(address.port().to_string())
             .arg("--dir")
             .arg(folder)

@@ -160,7 +160,7 @@ pub(crate) struct Download {
     /// Where the files go: objects/ by content, files/ by work and artifact.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How many requests to make at a time.
+    /// How many downloads to run at a time.
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     pub(crate) concurrency: usize,
     /// Ask private, loopback and link-local addresses too.

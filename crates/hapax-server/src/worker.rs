@@ -72,7 +72,7 @@ pub(crate) fn receipts(store: &Store, desk: &Desk) -> Worker {
 /// A worker of downloads.
 pub(crate) fn downloads(config: &Config, store: &Store, concurrency: usize) -> Worker {
     Worker::new(Arc::clone(&store.queue))
-        .handler(JobKind::DOWNLOAD, Downloads::new(config, concurrency))
+        .handler(JobKind::DOWNLOAD, Downloads::new(config))
         .concurrency(concurrency)
         .ttl(Duration::from_millis(config.worker_lease_ms))
 }
@@ -129,15 +129,11 @@ pub(crate) fn folder_path(config: &Config) -> PathBuf {
     }
 }
 
-/// A downloader into the folder at `path`, with the configured limits and this many requests at a time.
+/// A downloader into the folder at `path`, with the configured limits.
 ///
 /// # Errors
 /// When the folder cannot be made, or there is no HTTP client.
-pub(crate) async fn downloader(
-    config: &Config,
-    path: PathBuf,
-    requests_max: usize,
-) -> Result<Downloader> {
+pub(crate) async fn downloader(config: &Config, path: PathBuf) -> Result<Downloader> {
     let shown = path.display().to_string();
     let folder = tokio::task::spawn_blocking(move || Folder::open(&path)).await?;
     let folder = folder.with_context(|| format!("opening the folder {shown}"))?;
@@ -149,7 +145,6 @@ pub(crate) async fn downloader(
     let limits = Limits {
         size_bytes_max: config.download_bytes_max,
         per_host_max: config.download_per_host,
-        requests_max,
         ..Limits::default()
     };
     Ok(Downloader::new(folder, guard, limits)?)
@@ -158,25 +153,20 @@ pub(crate) async fn downloader(
 /// Runs downloads. Its folder is made with the first of them: a server that downloads nothing leaves none behind.
 struct Downloads {
     config: Config,
-    jobs_max: usize,
     made: OnceCell<Download>,
 }
 
 impl Downloads {
-    fn new(config: &Config, jobs_max: usize) -> Self {
+    fn new(config: &Config) -> Self {
         Self {
             config: config.clone(),
-            jobs_max,
             made: OnceCell::new(),
         }
     }
 
     async fn download(&self) -> Result<&Download> {
         let make = || async {
-            // No job asks for two things at a time.
-            let requests_max = self.jobs_max;
-            let downloader =
-                downloader(&self.config, folder_path(&self.config), requests_max).await?;
+            let downloader = downloader(&self.config, folder_path(&self.config)).await?;
             Ok(Download::new(downloader, Events::none()))
         };
         self.made.get_or_try_init(make).await

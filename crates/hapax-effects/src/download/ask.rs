@@ -49,7 +49,7 @@ impl Asker {
         Ok(Self {
             client,
             guard,
-            hosts: Hosts::new(limits.per_host_max, limits.requests_max),
+            hosts: Hosts::new(limits.per_host_max),
             limits,
         })
     }

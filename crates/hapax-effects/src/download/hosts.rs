@@ -16,9 +16,7 @@ const HOSTS_KEPT: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Hosts {
     per_host_max: usize,
-    /// The turns of all hosts together.
-    turns: Arc<Semaphore>,
-    known: Mutex<HashMap<String, Arc<Host>>>,
+    hosts: Mutex<HashMap<String, Arc<Host>>>,
 }
 
 #[derive(Debug)]
@@ -41,15 +39,14 @@ impl Host {
 /// The right to ask a host, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
-    _permits: [Option<OwnedSemaphorePermit>; 2],
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Hosts {
-    pub(super) fn new(per_host_max: usize, requests_max: usize) -> Self {
+    pub(super) fn new(per_host_max: usize) -> Self {
         Self {
             per_host_max: per_host_max.max(1),
-            turns: Arc::new(Semaphore::new(requests_max.max(1))),
-            known: Mutex::default(),
+            hosts: Mutex::default(),
         }
     }
 
@@ -63,13 +60,10 @@ impl Hosts {
                 }
                 tokio::time::sleep(left).await;
             }
-            // Neither semaphore is ever closed. The host's first: who waits for a host holds up no other.
-            let of_host = host.turns.clone().acquire_owned().await.ok();
-            let of_all = self.turns.clone().acquire_owned().await.ok();
+            // The semaphore is never closed.
+            let permit = host.turns.clone().acquire_owned().await.ok();
             if host.rest_left().is_none() {
-                return Ok(Turn {
-                    _permits: [of_host, of_all],
-                });
+                return Ok(Turn { _permit: permit });
             }
         }
     }
@@ -87,7 +81,7 @@ impl Hosts {
     fn host(&self, url: &Url) -> Arc<Host> {
         let port = url.port_or_known_default().unwrap_or(0);
         let name = format!("{}:{port}", url.host_str().unwrap_or_default());
-        let mut hosts = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if hosts.len() >= HOSTS_KEPT {
             hosts.retain(|_, host| {
                 let is_used = Arc::strong_count(host) > 1
@@ -115,7 +109,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_gets_so_many_requests_at_a_time_and_others_are_not_held_up() {
-        let hosts = Hosts::new(2, 100);
+        let hosts = Hosts::new(2);
         let patience = Duration::from_secs(1);
         let (first, _second) = (
             hosts.turn(&url("http://a/1"), patience).await.unwrap(),
@@ -137,7 +131,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_that_asked_for_rest_is_left_alone_by_everyone() {
-        let hosts = Hosts::new(2, 100);
+        let hosts = Hosts::new(2);
         let (target, begun) = (url("http://a/"), Instant::now());
         hosts.rest(&target, Duration::from_secs(5));
         hosts.rest(&target, Duration::from_secs(2));
@@ -159,30 +153,15 @@ mod tests {
         );
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn all_hosts_together_get_so_many_requests_at_a_time() {
-        let hosts = Hosts::new(2, 2);
-        let patience = Duration::from_secs(1);
-        let _first = hosts.turn(&url("http://a/"), patience).await.unwrap();
-        let second = hosts.turn(&url("http://b/"), patience).await.unwrap();
-        let target = url("http://c/");
-        let third = hosts.turn(&target, patience);
-        tokio::pin!(third);
-        let waits = tokio::time::timeout(patience * 9, &mut third).await;
-        assert!(waits.is_err(), "two are in flight");
-        drop(second);
-        third.await.unwrap();
-    }
-
     #[tokio::test]
     async fn hosts_that_nobody_uses_are_forgotten() {
-        let hosts = Hosts::new(1, 100);
+        let hosts = Hosts::new(1);
         let kept = url("http://kept/");
         let _turn = hosts.turn(&kept, Duration::ZERO).await.unwrap();
         for number in 0..3 * HOSTS_KEPT {
             hosts.host(&url(&format!("http://h{number}/")));
         }
-        let known = hosts.known.lock().unwrap();
+        let known = hosts.hosts.lock().unwrap();
         assert!(known.len() <= HOSTS_KEPT && known.contains_key("kept:80"));
     }
 }

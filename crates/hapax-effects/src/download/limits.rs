@@ -24,8 +24,6 @@ pub struct Limits {
     pub redirects_max: usize,
     /// How many requests one host gets at a time from this process.
     pub per_host_max: usize,
-    /// How many requests are in flight at a time from this process, to all hosts together.
-    pub requests_max: usize,
     /// The longest Retry-After that is honoured; a longer one counts as this.
     pub retry_after_max: Duration,
     /// How long a request waits for a host that asked for rest; if the rest is longer, the try ends instead.
@@ -49,7 +47,6 @@ impl Default for Limits {
             connect_time: Duration::from_secs(10),
             redirects_max: 5,
             per_host_max: 4,
-            requests_max: 256,
             retry_after_max: Duration::from_secs(3600),
             patience: Duration::from_secs(60),
             fruitless_max: 4,

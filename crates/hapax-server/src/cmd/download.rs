@@ -39,7 +39,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let mut signals = Signals::watch()?;
     store::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
-    let downloader = worker::downloader(&config, args.out.clone(), args.concurrency).await?;
+    let downloader = worker::downloader(&config, args.out.clone()).await?;
     let folder = downloader.folder().clone();
     let place = folder.place().context("naming the folder")?;
     let begun = Instant::now();
@@ -66,7 +66,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         let working = Worker::new(Arc::clone(&store.queue))
             .handler(JobKind::DOWNLOAD, Download::new(downloader, events))
             .place(place.clone())
-            .concurrency(jobs_in_hand(args.concurrency))
+            .concurrency(args.concurrency)
             .ttl(Duration::from_millis(config.worker_lease_ms));
         let others = Others {
             queue: store.queue.as_ref(),
@@ -83,12 +83,6 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     } else {
         Err(Failed.into())
     }
-}
-
-/// How many jobs are held for so many requests at a time. A job asks for a short while and then waits for the disk and
-/// the database; those who wait share their syncs and commits.
-fn jobs_in_hand(requests: usize) -> usize {
-    requests.saturating_mul(8).min(requests.max(256))
 }
 
 /// Works until every download of the manifest has ended, or a signal comes. Answers whether one came.

@@ -40,13 +40,15 @@ impl Engine {
     /// assert_eq!(engine.outlive(async { 7 }).await, 7);
     ///
     /// // Whoever waits goes away in the middle; the work does not.
+    /// let (go, waits) = tokio::sync::oneshot::channel::<()>();
     /// let (said, hears) = tokio::sync::oneshot::channel();
     /// let work = async move {
-    ///     tokio::task::yield_now().await;
+    ///     waits.await.ok();
     ///     said.send("all of it").ok();
     /// };
-    /// let gone = tokio::time::timeout(std::time::Duration::ZERO, engine.outlive(work)).await;
+    /// let gone = tokio::time::timeout(std::time::Duration::from_millis(1), engine.outlive(work)).await;
     /// assert!(gone.is_err());
+    /// go.send(()).ok();
     /// assert_eq!(hears.await?, "all of it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;

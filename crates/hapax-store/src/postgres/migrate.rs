@@ -102,25 +102,16 @@ pub(super) async fn refuse_pending(client: &Client) -> Result<(), Error> {
 }
 
 async fn left(client: &Client) -> Result<Vec<&'static Migration>, Error> {
-    let read = async {
-        if !client
-            .query_one(PRESENT, &[])
-            .await?
-            .try_get::<_, bool>(0)?
-        {
-            return Ok(Vec::new());
-        }
-        let rows = client.query(RAN, &[]).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect()
-    };
-    let ran: Vec<(i64, String)> = read.await.map_err(|error| failed(&error))?;
-    pending(ALL, &ran)
+    pending(ALL, &ran(client, RAN).await?)
 }
 
 /// The names of what a newer program ran.
 pub(super) async fn newer(client: &Client) -> Result<Vec<String>, Error> {
+    Ok(migration::newer(ALL, ran(client, NAMES).await?))
+}
+
+/// What ran, by number, and what `statement` reads of it; nothing where no program has been yet.
+async fn ran(client: &Client, statement: &str) -> Result<Vec<(i64, String)>, Error> {
     let read = async {
         if !client
             .query_one(PRESENT, &[])
@@ -129,13 +120,12 @@ pub(super) async fn newer(client: &Client) -> Result<Vec<String>, Error> {
         {
             return Ok(Vec::new());
         }
-        let rows = client.query(NAMES, &[]).await?;
+        let rows = client.query(statement, &[]).await?;
         rows.iter()
             .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
             .collect()
     };
-    let ran = read.await.map_err(|error| failed(&error))?;
-    Ok(migration::newer(ALL, ran))
+    read.await.map_err(|error| failed(&error))
 }
 
 /// Runs one migration, again and again while somebody has a table that it needs.

@@ -21,6 +21,7 @@ use hapax_store::{Role, Token, TokenId, Tokens};
 use subtle::ConstantTimeEq;
 
 use crate::problem::{self, Refusal};
+use crate::rates::{self, Rates};
 use crate::serve::Peer;
 use crate::throttle::Failures;
 use crate::token;
@@ -138,6 +139,7 @@ pub(crate) struct Gate {
     session_secret: SessionSecret,
     trusted: Mutex<HashMap<[u8; 32], (Instant, Identity)>>,
     failures: Failures,
+    rates: Option<Arc<Rates>>,
 }
 
 impl Gate {
@@ -159,12 +161,19 @@ impl Gate {
             session_secret,
             trusted,
             failures,
+            rates: None,
         }
     }
 
     /// The same, with a webhook of Telegram that has this secret.
     pub(crate) fn with_telegram(mut self, secret: Option<&str>) -> Self {
         self.telegram = secret.map(|secret| token::sha256(secret.as_bytes()));
+        self
+    }
+
+    /// The same, with a limit to the requests of each tenant.
+    pub(crate) fn with_rates(mut self, rates: Option<Arc<Rates>>) -> Self {
+        self.rates = rates;
         self
     }
 
@@ -390,6 +399,9 @@ pub(crate) async fn authenticate(
         Ok(identity) => identity,
         Err(refusal) => return refusal.into_response(),
     };
+    if let Err(refusal) = rates::admit(gate.rates.as_deref(), identity.tenant).await {
+        return refusal.into_response();
+    }
     let extensions = request.extensions_mut();
     extensions.insert(identity.tenant);
     extensions.insert(identity.role);

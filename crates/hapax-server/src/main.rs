@@ -26,6 +26,7 @@ mod out;
 mod peers;
 mod problem;
 mod proxy;
+mod rates;
 mod serve;
 mod store;
 mod throttle;

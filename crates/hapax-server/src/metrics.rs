@@ -90,7 +90,7 @@ fn describe_redis() {
     metrics::describe_gauge!("hapax_redis_up", "Whether Redis answered last time.");
     metrics::describe_counter!(
         "hapax_redis_errors_total",
-        "Commands of the shared replay cache that Redis did not answer."
+        "Commands that a Redis in front of the database did not answer."
     );
     metrics::describe_counter!(
         "hapax_redis_wait_short_total",
@@ -112,5 +112,9 @@ fn describe_refused() {
     metrics::describe_counter!(
         "hapax_http_connections_refused_total",
         "Connections closed because their address had too many."
+    );
+    metrics::describe_counter!(
+        "hapax_rate_limited_total",
+        "Requests of tenants that sent more than they may in a second."
     );
 }

@@ -202,6 +202,15 @@ pub(crate) fn rate_limited(wait: Duration) -> Problem {
     .retry_after(wait)
 }
 
+pub(crate) fn too_many_requests(wait: Duration) -> Problem {
+    Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "rate_limited",
+        "this tenant sends more requests a second than tenant_requests_per_second allows; wait, then retry with the same key",
+    )
+    .retry_after(wait)
+}
+
 /// Streams hold a connection each, so there are only so many.
 pub(crate) fn too_many_streams() -> Problem {
     Problem::new(

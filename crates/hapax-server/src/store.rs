@@ -14,6 +14,7 @@ use hapax_core::job::Queue;
 use hapax_core::snapshot::Snapshots;
 use hapax_core::{Durability, Ledger, Note, Replays};
 use hapax_store::postgres::PgOptions;
+use hapax_store::redis::RedisRates;
 use hapax_store::sqlite::SqliteOptions;
 use hapax_store::vault::{MasterKey, TenantKeys, Vault};
 use hapax_store::{PgLedger, SqliteLedger, Tokens};
@@ -34,6 +35,8 @@ pub(crate) struct Store {
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
     /// Outcomes that nodes share in Redis, in front of the ledger.
     pub(crate) replays: Option<Arc<dyn Replays>>,
+    /// The rates of tenants, where nodes count them together in Redis.
+    pub(crate) rates: Option<Arc<RedisRates>>,
 }
 
 impl Store {
@@ -116,6 +119,7 @@ impl Store {
         );
         Self {
             replays: None,
+            rates: None,
             queue,
             batches,
             snapshots: Arc::clone(&ledger) as Arc<dyn Snapshots>,

@@ -27,6 +27,7 @@ use crate::greeting::greeting;
 use crate::import;
 use crate::intents::desk::Desk;
 use crate::live::Live;
+use crate::rates::Rates;
 use crate::store::{self, Database, Store};
 use crate::{chores, log, metrics, out, serve};
 
@@ -113,7 +114,8 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let secret = SessionSecret::of(&config.data, configured.as_deref())?;
     let configured = configured.as_deref();
     let gate = Gate::new(tokens, access, config.metrics_open, configured, secret)
-        .with_telegram(telegram.as_deref());
+        .with_telegram(telegram.as_deref())
+        .with_rates(Rates::of(&config, &store));
     Ok(Started {
         app: shared(config, store, OnLost::Retry, (dashboard, &listener))?,
         listener,

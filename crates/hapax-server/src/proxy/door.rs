@@ -24,11 +24,13 @@ use super::upstream::Upstream;
 use crate::config::proxy::Proxy;
 use crate::exit::Usage;
 use crate::problem::Refusal;
+use crate::rates::{self, Rates};
 
 /// The proxy: checks a request, then lets the layer have it.
 #[derive(Clone)]
 pub(crate) struct Door {
     rules: Rules,
+    rates: Option<Arc<Rates>>,
     layer: Idempotency<Upstream>,
 }
 
@@ -71,8 +73,15 @@ impl Door {
             .collect();
         Ok(Self {
             rules: Rules { hosts, tenant },
+            rates: None,
             layer,
         })
+    }
+
+    /// The same, with a limit to what each tenant may write.
+    pub(super) fn with_rates(mut self, rates: Option<Arc<Rates>>) -> Self {
+        self.rates = rates;
+        self
     }
 }
 
@@ -91,8 +100,14 @@ impl Service<Request> for Door {
             let refused = Refusal::from(*problem).into_response();
             return Box::pin(std::future::ready(Ok(refused)));
         }
+        let tenant = parts.extensions.get::<Tenant>().copied();
+        let rates = self.rates.clone().filter(|_| writes(&parts.method));
         let answer = self.layer.call(Request::from_parts(parts, body));
         Box::pin(async move {
+            let tenant = tenant.unwrap_or(Tenant::DEFAULT);
+            if let Err(refusal) = rates::admit(rates.as_deref(), tenant).await {
+                return Ok(refusal.into_response());
+            }
             Ok(match answer.await {
                 Ok(mut response) => {
                     let failure: Option<Failure> = response.extensions_mut().remove();
@@ -177,10 +192,7 @@ impl Rules {
 
     /// The tenant that a writing request names, where the configuration says that it must, and who asks.
     fn whose(&self, parts: &Parts) -> Result<(Option<Tenant>, Principal), Box<Problem>> {
-        let writes = matches!(
-            parts.method,
-            Method::POST | Method::PUT | Method::PATCH | Method::DELETE
-        );
+        let writes = writes(&parts.method);
         let asks = || principal(&parts.headers);
         match &self.tenant {
             TenantFrom::Header(name) if writes => Ok((Some(named(&parts.headers, name)?), asks())),
@@ -193,6 +205,14 @@ impl Rules {
             }
         }
     }
+}
+
+/// Whether a request may change something.
+fn writes(method: &Method) -> bool {
+    matches!(
+        *method,
+        Method::POST | Method::PUT | Method::PATCH | Method::DELETE
+    )
 }
 
 /// The tenant in the one header of this name.

@@ -25,6 +25,7 @@ pub(crate) use target::Target;
 use upstream::Upstream;
 
 use crate::api::App;
+use crate::rates::Rates;
 
 /// The whole proxy but for the trace around it. With `jwt` a token says whose tenant a request is.
 ///
@@ -39,5 +40,6 @@ pub(crate) fn service(app: &App, target: Target, jwt: Option<Arc<Jwt>>) -> Resul
     let layer = IdempotencyLayer::new(app.engine.clone())
         .routes(app.routes.clone())
         .observer(Arc::clone(&app.observer));
-    Door::new(config, jwt, layer.layer(Upstream::new(target, config)?))
+    let door = Door::new(config, jwt, layer.layer(Upstream::new(target, config)?))?;
+    Ok(door.with_rates(Rates::of(&app.config, &app.store)))
 }

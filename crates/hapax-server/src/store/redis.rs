@@ -6,9 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use hapax_core::{Durability, Ledger};
 use hapax_store::redis::{
-    BesideDatabase, RedisLedger, RedisOptions, RedisReplays, ReplayOptions, Target,
+    BesideDatabase, RateOptions, RedisLedger, RedisOptions, RedisRates, RedisReplays,
+    ReplayOptions, Target,
 };
 use hapax_store::vault::TenantKeys;
+use uuid::Uuid;
 
 use super::Store;
 use crate::config::{Config, RedisMode};
@@ -46,16 +48,29 @@ pub(crate) fn target(config: &Config) -> Result<Target> {
 }
 
 /// The store with what Redis is for.
-pub(super) async fn beside(store: Store, config: &Config) -> Result<Store> {
+pub(super) async fn beside(mut store: Store, config: &Config) -> Result<Store> {
     if config.redis.is_empty() {
         return Ok(store);
     }
     let target = target(config)?;
     let keys = Some(Arc::clone(&store.tenant_keys));
+    if config.tenant_requests_per_second > 0 {
+        let options = RateOptions {
+            answer_timeout: Duration::from_millis(config.redis_timeout_ms),
+            ..RateOptions::of(identity(&store).await?)
+        };
+        store.rates = Some(Arc::new(RedisRates::start(target.clone(), options)));
+    }
     match config.redis_mode {
         RedisMode::Cache => cached(store, config, target, keys).await,
         RedisMode::Ledger => claimed(store, target, keys).await,
     }
+}
+
+/// What tells this database from others that use the same Redis.
+async fn identity(store: &Store) -> Result<Uuid> {
+    let name = store.ledger.identity().await?;
+    name.context("this database has no name of its own; run `hapax migrate`")
 }
 
 async fn cached(
@@ -64,13 +79,11 @@ async fn cached(
     target: Target,
     keys: Option<Arc<dyn TenantKeys>>,
 ) -> Result<Store> {
-    let name = store.ledger.identity().await?;
-    let name = name.context("this database has no name of its own; run `hapax migrate`")?;
     let options = ReplayOptions {
         keys,
         answer_timeout: Duration::from_millis(config.redis_timeout_ms),
         keep: Duration::from_secs(config.redis_keep_seconds),
-        ..ReplayOptions::of(name)
+        ..ReplayOptions::of(identity(&store).await?)
     };
     tracing::info!(redis = %target, "replays are answered from Redis where it knows them");
     store.replays = Some(Arc::new(RedisReplays::start(target, options)));

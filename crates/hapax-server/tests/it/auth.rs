@@ -266,3 +266,26 @@ fn a_secret_never_reaches_the_log_or_the_database() {
         assert_eq!(holds, file.ends_with("token"), "{}", file.display());
     }
 }
+
+#[test]
+fn a_tenant_that_sends_too_many_requests_is_told_to_wait_and_others_are_served() {
+    let server = Server::start_with(|command| {
+        command.env("HAPAX_TENANT_REQUESTS_PER_SECOND", "2");
+    });
+    let (_, other) = server.mint(OTHER, "owner");
+    // However slow this machine is, some two of these come within half a second.
+    let refused = (0..200)
+        .map(|_| server.owner("GET", "/v1/stats", ""))
+        .find(|answer| answer.status == 429);
+    let refused = refused.expect("nothing was refused");
+    assert_eq!(refused.refusal(), (429, "rate_limited".to_owned()));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(server.bearing(&other, "GET", "/v1/stats", "").status, 200);
+    assert_eq!(server.send("GET", "/health", &[], b"").status, 200);
+    let unknown = server.bearing("nobody", "GET", "/v1/stats", "");
+    assert_eq!(
+        unknown.refusal(),
+        (401, "unauthorized".to_owned()),
+        "a stranger uses nobody's rate"
+    );
+}

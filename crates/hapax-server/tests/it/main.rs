@@ -16,6 +16,7 @@ mod echo;
 mod enrich;
 mod entries;
 mod errors;
+mod failover;
 mod fences;
 mod fixture;
 mod hostile;

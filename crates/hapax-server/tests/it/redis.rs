@@ -3,6 +3,7 @@
 mod cache;
 mod ledger;
 mod outage;
+mod rates;
 #[path = "../../../hapax-store/tests/it/redis/server.rs"]
 mod server;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use hapax_core::replays::{Known, Replays};
@@ -15,15 +15,19 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::breaker::Breaker;
-use super::link::{Failure, Limits, Link};
+use super::link::Limits;
 use super::script::Script;
+use super::spare::{Spare, Words};
 use super::target::Target;
 use super::{answer, fields};
 use crate::row::Row;
 use crate::vault::{self, TenantKeys};
 
 const KEEP: &str = include_str!("../../lua/keep.lua");
+const WORDS: Words = Words {
+    back: "the replay cache is in use",
+    gone: "the ledger answers replays",
+};
 /// How many entries may wait to be kept; past that they are not.
 const WAITING_MAX: usize = 1024;
 /// How many are sent at a time.
@@ -86,9 +90,8 @@ impl fmt::Debug for RedisReplays {
 }
 
 struct Cache {
-    link: Link,
+    spare: Spare,
     keep: Script,
-    breaker: Breaker,
     options: ReplayOptions,
 }
 
@@ -110,9 +113,8 @@ impl RedisReplays {
             answer: options.answer_timeout,
         };
         let cache = Arc::new(Cache {
-            link: Link::new(target, limits),
+            spare: Spare::new(target, limits, WORDS),
             keep: Script::new(KEEP),
-            breaker: Breaker::default(),
             options,
         });
         let (todo, waiting) = mpsc::channel(WAITING_MAX);
@@ -192,23 +194,14 @@ impl Drop for RedisReplays {
 /// Keeps and forgets what is asked for, many at a time, until nobody asks any more.
 async fn work(cache: Arc<Cache>, mut waiting: mpsc::Receiver<Todo>) {
     let mut todo = Vec::with_capacity(TOGETHER_MAX);
-    cache.connect().await;
+    cache.spare.connect().await;
     while waiting.recv_many(&mut todo, TOGETHER_MAX).await > 0 {
-        if !cache.link.is_made() {
-            cache.connect().await;
-        }
+        cache.spare.connect().await;
         join_all(todo.drain(..).map(|todo| cache.act(todo))).await;
     }
 }
 
 impl Cache {
-    async fn connect(&self) {
-        if self.breaker.allows(Instant::now()) {
-            let answered = self.link.connect().await;
-            self.heard(&answered);
-        }
-    }
-
     async fn get(
         &self,
         tenant: Tenant,
@@ -216,14 +209,12 @@ impl Cache {
         purges: u64,
     ) -> (Option<Record>, &'static str) {
         // A caller does not wait for a connection to be made.
-        if !self.link.is_made() || !self.breaker.allows(Instant::now()) {
+        if !self.spare.is_ready() {
             return (None, "away");
         }
-        let answer = self
-            .link
-            .send(cmd("HGETALL").arg(self.name(tenant, id)))
-            .await;
-        self.heard(&answer);
+        let get = cmd("HGETALL").arg(self.name(tenant, id)).take();
+        let answer = self.spare.link.send(&get).await;
+        self.spare.heard(&answer);
         let Some(mut found) = answer.ok().and_then(answer::fields) else {
             return (None, "away");
         };
@@ -260,7 +251,7 @@ impl Cache {
     }
 
     async fn act(&self, todo: Todo) {
-        if !self.link.is_made() || !self.breaker.allows(Instant::now()) {
+        if !self.spare.is_ready() {
             metrics::counter!("hapax_replay_cache_dropped_total").increment(1);
             return;
         }
@@ -274,11 +265,9 @@ impl Cache {
                 Err(error) => tracing::debug!(%error, "an outcome is not kept in the replay cache"),
             },
             Todo::Forget(tenant, id) => {
-                let answer = self
-                    .link
-                    .send(cmd("UNLINK").arg(self.name(tenant, id)))
-                    .await;
-                self.heard(&answer);
+                let unlink = cmd("UNLINK").arg(self.name(tenant, id)).take();
+                let answer = self.spare.link.send(&unlink).await;
+                self.spare.heard(&answer);
             }
         }
     }
@@ -302,8 +291,9 @@ impl Cache {
             arguments.push(value);
         }
         let name = self.name(record.scope.tenant, record.id);
-        let answer = self.keep.run(&self.link, &[&name], &arguments, None).await;
-        self.heard(&answer);
+        let link = &self.spare.link;
+        let answer = self.keep.run(link, &[&name], &arguments, None).await;
+        self.spare.heard(&answer);
     }
 
     fn name(&self, tenant: Tenant, id: RecordId) -> String {
@@ -314,28 +304,6 @@ impl Cache {
             tenant.simple(),
             id.as_uuid().simple()
         )
-    }
-
-    /// Learns from an answer, or that there was none.
-    fn heard<T>(&self, answer: &Result<T, Failure>) {
-        match answer {
-            Ok(_) => {
-                metrics::gauge!("hapax_redis_up").set(1.0);
-                if self.breaker.answered() {
-                    tracing::info!("Redis answers again; the replay cache is in use");
-                }
-            }
-            Err(failure) => {
-                metrics::gauge!("hapax_redis_up").set(0.0);
-                metrics::counter!("hapax_redis_errors_total").increment(1);
-                if self.breaker.failed(Instant::now()) {
-                    tracing::warn!(
-                        ?failure,
-                        "Redis does not answer; the ledger answers replays"
-                    );
-                }
-            }
-        }
     }
 }
 

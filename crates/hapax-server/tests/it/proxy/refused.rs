@@ -173,3 +173,22 @@ fn an_unfinished_head_does_not_hold_a_stop_up() {
     assert_eq!(proxied.send("GET", "/a", &[], b"").status, 201);
     assert_eq!(proxied.proxy.take().unwrap().stop().0, Some(0));
 }
+
+#[test]
+fn a_tenant_that_writes_too_often_is_told_to_wait_and_its_reads_pass() {
+    let proxied = Proxied::with("tenant_requests_per_second = 2\n");
+    let answers: Vec<_> = (0..40)
+        .map(|_| proxied.send("POST", "/count", &[], b"{}"))
+        .collect();
+    let refused = answers.iter().filter(|answer| answer.status == 429);
+    let refused = refused
+        .inspect(|answer| assert_eq!(answer.refusal().1, "rate_limited"))
+        .count();
+    assert!(refused > 0, "nothing was refused");
+    assert_eq!(
+        proxied.upstream.calls().len(),
+        40 - refused,
+        "what is refused goes nowhere"
+    );
+    assert!((0..10).all(|_| proxied.send("GET", "/count", &[], b"").status == 200));
+}

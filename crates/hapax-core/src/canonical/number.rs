@@ -19,7 +19,7 @@ pub(super) fn is_canonical(literal: &str, shape: &Literal) -> bool {
     }
     if shape.fraction_digits == 0 {
         return digits <= EXACT_DIGITS && literal != "-0"
-            || digits > EXACT_DIGITS && word(literal) <= 1 << f64::MANTISSA_DIGITS;
+            || digits > EXACT_DIGITS && word(literal, shape) <= 1 << f64::MANTISSA_DIGITS;
     }
     if literal.ends_with('0') {
         return false;
@@ -29,11 +29,25 @@ pub(super) fn is_canonical(literal: &str, shape: &Literal) -> bool {
     !unsigned.starts_with("0.000000") && (digits <= EXACT_DIGITS || is_shortest(literal, shape))
 }
 
-/// The digits of a literal, its point left out.
-fn word(literal: &str) -> u64 {
-    let digits = literal.bytes().filter(u8::is_ascii_digit);
-    digits.fold(0, |word, digit| word * 10 + u64::from(digit - b'0'))
+/// The digits of a literal, its point left out. There are at most 19 of them.
+fn word(literal: &str, shape: &Literal) -> u64 {
+    let unsigned = literal.strip_prefix('-').unwrap_or(literal).as_bytes();
+    let (whole, rest) = unsigned.split_at(shape.integer_digits);
+    rest.iter().skip(1).fold(digits(whole), |word, digit| {
+        word * 10 + u64::from(digit - b'0')
+    })
 }
+
+fn digits(text: &[u8]) -> u64 {
+    text.iter()
+        .fold(0, |word, digit| word * 10 + u64::from(digit - b'0'))
+}
+
+/// The powers of ten that a double holds exactly.
+const TENS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
 
 /// Whether a literal with a fraction, whose last digit is not 0, is the shortest of its double and, of those, the
 /// nearest. May say no where the answer is yes.
@@ -41,11 +55,19 @@ fn word(literal: &str) -> u64 {
 /// With k decimals and a double of m / 2^s, everything is compared in steps of 1 / (10^k 2^s): there the double is
 /// m 10^k, one unit of the last digit is 2^s, and what rounds to the double is up to 10^k / 2 away from it.
 fn is_shortest(literal: &str, shape: &Literal) -> bool {
-    let word = word(literal);
+    let word = word(literal, shape);
     if word < 10_u64.pow(15) {
         return true;
     }
-    let bits = double(literal).abs().to_bits();
+    let Some(ten) = TENS.get(shape.fraction_digits) else {
+        return false;
+    };
+    // Rounded twice, so it may be next to the nearest double; whether it is that one is looked at below.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "what is lost is looked at below"
+    )]
+    let bits = (word as f64 / ten).to_bits();
     let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
     let Some(shift @ 1..=70) = 1075_u64.checked_sub(bits >> 52) else {
         return false;
@@ -58,6 +80,15 @@ fn is_shortest(literal: &str, shape: &Literal) -> bool {
         return false;
     };
     let power = 10_u128.pow(decimals);
+    let away = |mantissa: u64| (u128::from(word) << shift).abs_diff(u128::from(mantissa) * power);
+    let near = [mantissa, mantissa - 1, mantissa + 1];
+    let Some(mantissa) = near.into_iter().find(|near| away(*near) < power / 2) else {
+        return false;
+    };
+    // Next to a power of two the steps between doubles change.
+    if mantissa <= 1 << 52 || mantissa >= 1 << 53 {
+        return false;
+    }
     let double = u128::from(mantissa) * power;
     let distance = |word: u64| (u128::from(word) << shift).abs_diff(double);
     let shorter = word - word % 10;

@@ -43,9 +43,28 @@ pub(super) fn skip_blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// How many bytes of a long string are looked at together: a few registers of any processor.
+const BLOCK_BYTES: usize = 32;
+
+/// Whether a block of a string holds a quote, a backslash or a control byte. Without a way out of the loop, so that the
+/// compiler compares many bytes at a time.
+#[inline]
+fn is_plain(block: &[u8; BLOCK_BYTES]) -> bool {
+    let hits = block.iter().fold(0, |hits, byte| {
+        hits | u8::from(*byte < 0x20) | u8::from(*byte == b'"') | u8::from(*byte == b'\\')
+    });
+    hits == 0
+}
+
 /// The first offset from `at` on that holds a quote, a backslash or a control byte, or the end.
 #[inline]
 pub(super) fn plain_end(text: &[u8], mut at: usize) -> usize {
+    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+        if !is_plain(block) {
+            break;
+        }
+        at += BLOCK_BYTES;
+    }
     while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
         let quote = word ^ (ONES * 0x22);
@@ -190,6 +209,19 @@ pub(super) fn number(text: &[u8], at: usize) -> Result<Literal, Reject> {
 
 #[inline]
 fn digits_end(text: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk);
+        // A digit is 0x30 to 0x39. Six more than that carries into the upper half from 0x3A on, and no byte carries
+        // into the next one, because its highest bit is taken away.
+        let low = word & !HIGHS;
+        let others = ((low ^ (ONES * 0x30)) | ((low + ONES * 0x06) ^ (ONES * 0x30)))
+            & (ONES * 0xF0)
+            | word & HIGHS;
+        if others != 0 {
+            return at + (others.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
     while byte(text, at).is_ascii_digit() {
         at += 1;
     }

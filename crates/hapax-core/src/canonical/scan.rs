@@ -250,8 +250,12 @@ pub(super) fn utf8(input: &[u8]) -> Result<&str, Reject> {
     if u32::try_from(input.len()).is_err() {
         return Err(Reject::new(Reason::TooLong, 0));
     }
-    let text = std::str::from_utf8(input)
-        .map_err(|error| Reject::new(Reason::InvalidUtf8, error.valid_up_to()))?;
+    let text = match simdutf8::basic::from_utf8(input) {
+        Ok(text) => text,
+        // Only the slower one says where.
+        Err(_) => std::str::from_utf8(input)
+            .map_err(|error| Reject::new(Reason::InvalidUtf8, error.valid_up_to()))?,
+    };
     if text.starts_with('\u{feff}') {
         return Err(Reject::syntax(0, "a byte order mark"));
     }

@@ -26,6 +26,7 @@ mod jobs;
 mod key;
 mod keys;
 mod kill;
+mod kills;
 mod leading;
 mod lists;
 mod live;

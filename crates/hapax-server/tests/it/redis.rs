@@ -4,7 +4,7 @@ mod cache;
 mod ledger;
 mod outage;
 #[path = "../../../hapax-store/tests/it/redis/server.rs"]
-mod server;
+pub(crate) mod server;
 
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ pub(crate) mod redis;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -272,19 +272,6 @@ impl fmt::Display for Database {
             }
         }
     }
-}
-
-/// Makes the data folder, for its owner alone.
-///
-/// # Errors
-/// When it is not there and cannot be made.
-pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .with_context(|| format!("making the data folder {}", path.display()))
 }
 
 #[cfg(test)]

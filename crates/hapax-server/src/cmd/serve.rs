@@ -27,8 +27,8 @@ use crate::greeting::greeting;
 use crate::import;
 use crate::intents::desk::Desk;
 use crate::live::Live;
-use crate::store::{self, Database, Store};
-use crate::{chores, log, metrics, out, serve};
+use crate::store::{Database, Store};
+use crate::{chores, keep, log, metrics, out, serve};
 
 /// A token shorter than this can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -101,7 +101,7 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let collections = config.collections()?;
     // The port first: a start that cannot have it leaves nothing behind.
     let listener = bind(&config.listen, &addresses).await?;
-    store::make_folder(&config.data)?;
+    keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let configured = configured_token()?;
     let credential = match access {

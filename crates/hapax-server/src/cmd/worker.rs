@@ -14,8 +14,8 @@ use crate::enrich;
 use crate::exit::Usage;
 use crate::import;
 use crate::intents::desk::Desk;
-use crate::store::{self, Database, Store};
-use crate::{log, metrics, out, worker};
+use crate::store::{Database, Store};
+use crate::{keep, log, metrics, out, worker};
 
 pub(super) async fn run(args: &Worker) -> Result<()> {
     let config = Config::load(&args.store.flags())?;
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let mut signals = Signals::watch()?;
     // Nobody reads them here, but recording must have somewhere to go that stays small.
     let recorded = metrics::install()?;
-    store::make_folder(&config.data)?;
+    keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
     let imports = import::desk::Desk::new(&config, &store)?;

@@ -23,6 +23,14 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    /// Clients whose keys begin with this number.
+    pub(crate) fn from(number: usize) -> Self {
+        Self {
+            next: AtomicUsize::new(number),
+            promised: Mutex::default(),
+        }
+    }
+
     /// One request; the id it bore, and the answer if all of it came.
     pub(crate) fn post(
         &self,

@@ -7,9 +7,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod client;
+mod disk;
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 #[path = "../it/http.rs"]
 mod http;
+mod nth;
 mod power;
 mod program;
 mod promise;
+#[allow(dead_code, reason = "the other tests use the rest of it")]
+#[path = "../it/proxy/upstream.rs"]
+mod upstream;

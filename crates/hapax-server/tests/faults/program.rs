@@ -45,9 +45,19 @@ impl Program {
         under: &Under<'_>,
         change: impl FnOnce(&mut Command),
     ) -> Result<Self, String> {
+        Self::start("serve", data, under, change)
+    }
+
+    /// The same with another command, such as `proxy`.
+    pub(crate) fn start(
+        name: &str,
+        data: &Path,
+        under: &Under<'_>,
+        change: impl FnOnce(&mut Command),
+    ) -> Result<Self, String> {
         let mut command = base(under);
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .args([name, "--listen", "127.0.0.1:0", "--data"])
             .arg(data);
         change(&mut command);
         let mut child = command
@@ -84,11 +94,6 @@ impl Program {
         if !self.has_ended() {
             self.signal("-TERM");
         }
-        self.child.wait().unwrap().code()
-    }
-
-    /// Waits for its end; its exit code.
-    pub(crate) fn wait(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }
@@ -132,8 +137,9 @@ pub(crate) fn base(under: &Under<'_>) -> Command {
         Under::Harm(harm, trace) => {
             let mut command = Command::new("strace");
             let calls = harm.split(':').next().unwrap();
+            // Without --seccomp-bpf: with it strace 6.1 miscounts the calls of threads.
             command
-                .args(["-D", "-f", "--seccomp-bpf", "-y", "-e"])
+                .args(["-D", "-f", "-y", "-e"])
                 .arg(format!("trace={calls}"))
                 .args(["-e", &format!("inject={harm}"), "-o"])
                 .arg(trace)

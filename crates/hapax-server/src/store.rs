@@ -34,6 +34,8 @@ pub(crate) struct Store {
     pub(crate) tenant_keys: Arc<dyn TenantKeys>,
     /// Outcomes that nodes share in Redis, in front of the ledger.
     pub(crate) replays: Option<Arc<dyn Replays>>,
+    /// The file, if that is where things are kept.
+    file: Option<Arc<SqliteLedger>>,
 }
 
 impl Store {
@@ -63,9 +65,11 @@ impl Store {
                 let (path, options) = (path.clone(), sqlite_options(config, vault));
                 let opened =
                     tokio::task::spawn_blocking(move || SqliteLedger::open(&path, options)).await?;
-                Ok(Self::from(
-                    opened.with_context(|| format!("opening {database}"))?,
-                ))
+                let file = Arc::new(opened.with_context(|| format!("opening {database}"))?);
+                Ok(Self {
+                    file: Some(Arc::clone(&file)),
+                    ..Self::from(file)
+                })
             }
             Database::Postgres(url) => {
                 let direct = Some(config.database_direct.clone());
@@ -76,9 +80,8 @@ impl Store {
                     ..PgOptions::default()
                 };
                 let opened = PgLedger::open(url, options).await;
-                Ok(Self::from(
-                    opened.with_context(|| format!("opening {database}"))?,
-                ))
+                let opened = opened.with_context(|| format!("opening {database}"))?;
+                Ok(Self::from(Arc::new(opened)))
             }
         }
     }
@@ -105,16 +108,24 @@ impl Store {
         }
     }
 
-    fn from<L>(ledger: L) -> Self
+    /// Ends when nothing will be written any more until the process is started again, and says why.
+    pub(crate) async fn broken(&self) -> &'static str {
+        match &self.file {
+            Some(file) => file.broken().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn from<L>(ledger: Arc<L>) -> Self
     where
         L: Ledger + Queue + Snapshots + Catalog + Imports + Batches + Tokens + TenantKeys,
     {
-        let ledger = Arc::new(ledger);
         let (queue, batches) = doomed(
             Arc::clone(&ledger) as Arc<dyn Queue>,
             Arc::clone(&ledger) as Arc<dyn Batches>,
         );
         Self {
+            file: None,
             replays: None,
             queue,
             batches,

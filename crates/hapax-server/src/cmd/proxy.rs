@@ -52,14 +52,13 @@ pub(super) async fn run(args: &Proxy) -> Result<()> {
     if let Err(error) = out::line(&greeting) {
         tracing::debug!(%error, "nobody reads standard output");
     }
-    let name = tokio::select! {
-        name = signals.next() => name,
+    let ending = tokio::select! {
+        ending = signals.ending(&app.store) => ending,
         ended = &mut server => return ended.context("the listener ended by itself"),
     };
-    tracing::info!(signal = name, "stopping; a second signal stops at once");
     stop.send_replace(true);
     tokio::select! {
-        finished = finish(&app, server, chores) => finished,
+        finished = finish(&app, server, chores) => finished.and(ending.result()),
         name = signals.next() => {
             tracing::warn!(signal = name, "stopping at once");
             Err(Failed.into())

@@ -70,14 +70,13 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
     let mut server =
         tokio::spawn(async move { serve::serve(listener, router, &serving.config, stopped).await });
     greet(address, &credential, &app.config)?;
-    let name = tokio::select! {
-        name = signals.next() => name,
+    let ending = tokio::select! {
+        ending = signals.ending(&app.store) => ending,
         ended = &mut server => return ended.context("the listener ended by itself"),
     };
-    tracing::info!(signal = name, "stopping; a second signal stops at once");
     stop.send_replace(true);
     tokio::select! {
-        finished = finish(&app, server, chores) => finished,
+        finished = finish(&app, server, chores) => finished.and(ending.result()),
         name = signals.next() => {
             tracing::warn!(signal = name, "stopping at once");
             Err(Failed.into())
@@ -289,11 +288,45 @@ impl Signals {
         })
     }
 
+    /// Waits for a signal, or for a store that will write nothing any more until the process is started again: whoever
+    /// watches over the process can do that, and a process that only refuses looks alive to it.
+    pub(super) async fn ending(&mut self, store: &Store) -> Ending {
+        tokio::select! {
+            name = self.next() => {
+                tracing::info!(signal = name, "stopping; a second signal stops at once");
+                Ending::Asked
+            }
+            why = store.broken() => {
+                tracing::error!(why, "stopping");
+                Ending::Broken(why)
+            }
+        }
+    }
+
     /// The name of the next signal.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// Why the process ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// A signal asked for it.
+    Asked,
+    /// The store writes nothing any more.
+    Broken(&'static str),
+}
+
+impl Ending {
+    /// What the command says of it in the end.
+    pub(super) fn result(self) -> Result<()> {
+        match self {
+            Ending::Asked => Ok(()),
+            Ending::Broken(why) => Err(anyhow!(why)),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Clients {
     next: AtomicUsize,
     /// The id of the request, and what its answer promised.
     pub(crate) promised: Mutex<Vec<(String, Promise)>>,
+    /// The first answer that was no success.
+    pub(crate) refused: Mutex<Option<Answer>>,
 }
 
 impl Clients {
@@ -27,7 +29,7 @@ impl Clients {
     pub(crate) fn from(number: usize) -> Self {
         Self {
             next: AtomicUsize::new(number),
-            promised: Mutex::default(),
+            ..Self::default()
         }
     }
 
@@ -71,7 +73,7 @@ impl Clients {
         let body = json!({"of": key, "filler": filler});
         let claim = json!({"key": key, "method": "POST", "path": "/fault", "body": body});
         let (id, claimed) = self.post(address, "/v1/keys/claim", None, &claim);
-        let claimed = ok(claimed)?;
+        let claimed = self.ok(claimed)?;
         assert_eq!(claimed["action"], "process", "{claimed}");
         let record: RecordId = claimed["id"].as_str()?.parse().ok()?;
         self.note(id, Promise::Claimed(record));
@@ -84,7 +86,7 @@ impl Clients {
             None,
             &complete,
         );
-        ok(completed)?;
+        self.ok(completed)?;
         self.note(
             id,
             Promise::Settled(record, outcome.to_string().into_bytes()),
@@ -92,7 +94,7 @@ impl Clients {
 
         let key = format!("echo-{number}");
         let (id, echoed) = self.post(address, "/v1/echo", Some(&key), &json!({"n": number}));
-        let echoed = echoed.filter(|answer| answer.status == 200)?;
+        let echoed = self.succeeded(echoed)?;
         let scope = Scope::new(Tenant::DEFAULT, "POST:echo").unwrap();
         let record = RecordId::of(&scope, &Key::new(&key).unwrap());
         self.note(id, Promise::Settled(record, echoed.body));
@@ -101,7 +103,7 @@ impl Clients {
         let (id, planned) = self.post(address, "/v1/jobs", None, &job);
         self.note(
             id,
-            Promise::Planned(ok(planned)?["job_id"].as_str()?.to_owned()),
+            Promise::Planned(self.ok(planned)?["job_id"].as_str()?.to_owned()),
         );
 
         let intent = json!({
@@ -111,20 +113,28 @@ impl Clients {
         let (id, receipt) = self.post(address, "/v1/intents", None, &intent);
         self.note(
             id,
-            Promise::Planned(ok(receipt)?["receipt_id"].as_str()?.to_owned()),
+            Promise::Planned(self.ok(receipt)?["receipt_id"].as_str()?.to_owned()),
         );
 
         let course = json!({"course": {"id": key, "name": "One"}, "filler": filler});
         let (id, kept) = self.post(address, "/v1/courses/ingest", None, &course);
         self.note(
             id,
-            Promise::Kept(ok(kept)?["snapshotId"].as_str()?.parse().ok()?),
+            Promise::Kept(self.ok(kept)?["snapshotId"].as_str()?.parse().ok()?),
         );
         Some(())
     }
-}
 
-fn ok(answer: Option<Answer>) -> Option<Value> {
-    let answer = answer?;
-    (200..300).contains(&answer.status).then(|| answer.json())
+    fn ok(&self, answer: Option<Answer>) -> Option<Value> {
+        self.succeeded(answer).map(|answer| answer.json())
+    }
+
+    fn succeeded(&self, answer: Option<Answer>) -> Option<Answer> {
+        let answer = answer?;
+        if (200..300).contains(&answer.status) {
+            return Some(answer);
+        }
+        self.refused.lock().unwrap().get_or_insert(answer);
+        None
+    }
 }

@@ -98,6 +98,18 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Waits until it has ended by itself; its exit code.
+    pub(crate) fn wait(mut self) -> Option<i32> {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !self.has_ended() {
+            assert!(Instant::now() < until, "it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.child.wait().unwrap().code()
+    }
+}
+
 impl Drop for Program {
     fn drop(&mut self) {
         // Only ours: by the handle of the child, never by name.

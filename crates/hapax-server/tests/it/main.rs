@@ -34,6 +34,7 @@ mod million;
 mod nodes;
 mod openapi;
 mod otlp;
+mod paused;
 mod postgres;
 mod proxy;
 mod redis;

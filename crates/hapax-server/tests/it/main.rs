@@ -31,6 +31,7 @@ mod leading;
 mod lists;
 mod live;
 mod million;
+mod net;
 mod nodes;
 mod openapi;
 mod otlp;

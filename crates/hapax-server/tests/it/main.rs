@@ -7,6 +7,7 @@ mod auth;
 mod bad_input;
 mod bench;
 mod both;
+mod clock;
 mod commands;
 mod config;
 mod dashboard;

@@ -97,7 +97,7 @@ impl Disk {
                 let Some(name) = self.name(path) else {
                     return Ok(());
                 };
-                self.open(name, flags, call);
+                self.open(&name, flags, call);
             }
             What::Write { file, at, bytes } => {
                 if self.name(&file.1).is_some() {
@@ -132,12 +132,12 @@ impl Disk {
         Ok(())
     }
 
-    fn open(&mut self, name: String, flags: &str, call: &Call) {
+    fn open(&mut self, name: &str, flags: &str, call: &Call) {
         let has = |flag: &str| flags.split('|').any(|one| one == flag);
-        if has("O_CREAT") && self.now(&name).is_none() {
+        if has("O_CREAT") && self.now(name).is_none() {
             self.files.push(File::default());
             let made = Some(self.files.len() - 1);
-            self.mean(name.clone(), made);
+            self.mean(name.to_owned(), made);
         }
         let path = format!("{}/{name}", self.folder);
         if let Some(file) = self.at(&path) {
@@ -174,14 +174,13 @@ impl Disk {
     fn write(&mut self, file: &(u32, String), at: Option<u64>, bytes: &[u8], call: &Call) {
         let written = call.answer.and_then(|length| usize::try_from(length).ok());
         let bytes = &bytes[..written.unwrap_or(bytes.len()).min(bytes.len())];
-        let at = match at.and_then(|at| usize::try_from(at).ok()) {
-            Some(at) => at,
-            None => {
-                let place = self.places.entry(file.clone()).or_default();
-                let at = *place;
-                *place += bytes.len();
-                at
-            }
+        let at = if let Some(at) = at.and_then(|at| usize::try_from(at).ok()) {
+            at
+        } else {
+            let place = self.places.entry(file.clone()).or_default();
+            let at = *place;
+            *place += bytes.len();
+            at
         };
         if let Some(file) = self.at(&file.1) {
             file.length = file.length.max(at + bytes.len());

@@ -33,32 +33,6 @@ impl Clients {
         }
     }
 
-    /// One request; the id it bore, and the answer if all of it came.
-    pub(crate) fn post(
-        &self,
-        address: SocketAddr,
-        path: &str,
-        key: Option<&str>,
-        body: &Value,
-    ) -> (String, Option<Answer>) {
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        let (bearer, parent) = (
-            format!("Bearer {TOKEN}"),
-            format!("00-{id}-0123456789abcdef-01"),
-        );
-        let mut headers = vec![
-            ("authorization", bearer.as_str()),
-            ("content-type", "application/json"),
-            ("traceparent", parent.as_str()),
-        ];
-        if let Some(key) = key {
-            headers.push(("idempotency-key", key));
-        }
-        let answer =
-            http::try_request(address, "POST", path, &headers, body.to_string().as_bytes());
-        (id, answer)
-    }
-
     fn note(&self, id: String, promise: Promise) {
         self.promised.lock().unwrap().push((id, promise));
     }
@@ -67,12 +41,12 @@ impl Clients {
     pub(crate) fn round(&self, address: SocketAddr) -> Option<()> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // Some bodies are large enough for a table of their own.
-        let filler = "x".repeat(if number % 5 == 0 { 6_000 } else { 40 });
+        let filler = "x".repeat(if number.is_multiple_of(5) { 6_000 } else { 40 });
 
         let key = format!("claim-{number}");
         let body = json!({"of": key, "filler": filler});
         let claim = json!({"key": key, "method": "POST", "path": "/fault", "body": body});
-        let (id, claimed) = self.post(address, "/v1/keys/claim", None, &claim);
+        let (id, claimed) = post(address, "/v1/keys/claim", None, &claim);
         let claimed = self.ok(claimed)?;
         assert_eq!(claimed["action"], "process", "{claimed}");
         let record: RecordId = claimed["id"].as_str()?.parse().ok()?;
@@ -80,7 +54,7 @@ impl Clients {
 
         let outcome = json!({"did": uuid::Uuid::new_v4(), "filler": filler});
         let complete = json!({"token": claimed["token"], "status": 200, "body": outcome});
-        let (id, completed) = self.post(
+        let (id, completed) = post(
             address,
             &format!("/v1/keys/{record}/complete"),
             None,
@@ -93,14 +67,14 @@ impl Clients {
         );
 
         let key = format!("echo-{number}");
-        let (id, echoed) = self.post(address, "/v1/echo", Some(&key), &json!({"n": number}));
+        let (id, echoed) = post(address, "/v1/echo", Some(&key), &json!({"n": number}));
         let echoed = self.succeeded(echoed)?;
         let scope = Scope::new(Tenant::DEFAULT, "POST:echo").unwrap();
         let record = RecordId::of(&scope, &Key::new(&key).unwrap());
         self.note(id, Promise::Settled(record, echoed.body));
 
         let job = json!({"kind": "nobodys", "work_id": "w", "artifact_id": key, "canonical_url": "http://h/"});
-        let (id, planned) = self.post(address, "/v1/jobs", None, &job);
+        let (id, planned) = post(address, "/v1/jobs", None, &job);
         self.note(
             id,
             Promise::Planned(self.ok(planned)?["job_id"].as_str()?.to_owned()),
@@ -110,14 +84,14 @@ impl Clients {
             "kind": "intent", "intent_type": "create_task", "source": "shell", "confidence": 0.9,
             "fields": {"title": key, "due": "2026-12-24", "priority": "high"},
         });
-        let (id, receipt) = self.post(address, "/v1/intents", None, &intent);
+        let (id, receipt) = post(address, "/v1/intents", None, &intent);
         self.note(
             id,
             Promise::Planned(self.ok(receipt)?["receipt_id"].as_str()?.to_owned()),
         );
 
         let course = json!({"course": {"id": key, "name": "One"}, "filler": filler});
-        let (id, kept) = self.post(address, "/v1/courses/ingest", None, &course);
+        let (id, kept) = post(address, "/v1/courses/ingest", None, &course);
         self.note(
             id,
             Promise::Kept(self.ok(kept)?["snapshotId"].as_str()?.parse().ok()?),
@@ -137,4 +111,28 @@ impl Clients {
         self.refused.lock().unwrap().get_or_insert(answer);
         None
     }
+}
+
+/// One request; the id it bore, and the answer if all of it came.
+pub(crate) fn post(
+    address: SocketAddr,
+    path: &str,
+    key: Option<&str>,
+    body: &Value,
+) -> (String, Option<Answer>) {
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let (bearer, parent) = (
+        format!("Bearer {TOKEN}"),
+        format!("00-{id}-0123456789abcdef-01"),
+    );
+    let mut headers = vec![
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+        ("traceparent", parent.as_str()),
+    ];
+    if let Some(key) = key {
+        headers.push(("idempotency-key", key));
+    }
+    let answer = http::try_request(address, "POST", path, &headers, body.to_string().as_bytes());
+    (id, answer)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::client::{Clients, TOKEN};
+use crate::client::{self, Clients, TOKEN};
 use crate::http::{self, Answer};
 use crate::program::{Program, Under, has_strace, log_of};
 use crate::promise::look;
@@ -26,21 +26,21 @@ fn get(address: SocketAddr, path: &str) -> Option<Answer> {
 }
 
 /// A claim of a new key.
-fn claim(clients: &Clients, address: SocketAddr) -> Option<Answer> {
+fn claim(address: SocketAddr) -> Option<Answer> {
     let key = uuid::Uuid::new_v4().to_string();
     let claim = json!({"key": key, "method": "POST", "path": "/disk", "body": {"filler": "x".repeat(5_000)}});
-    clients.post(address, "/v1/keys/claim", None, &claim).1
+    client::post(address, "/v1/keys/claim", None, &claim).1
 }
 
 fn all_kept(data: &Path, clients: Clients) -> usize {
-    let promised = clients.promised.into_inner().unwrap();
+    let noted = clients.promised.into_inner().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let promises = promised.iter().map(|(_, promise)| promise);
+    let promises = noted.iter().map(|(_, promise)| promise);
     let found = runtime
         .unwrap()
         .block_on(look(&data.join("hapax.db"), promises));
     found.unwrap();
-    promised.len()
+    noted.len()
 }
 
 /// The call fails from the n-th on: requests are refused with 503 and the program ends, to be started anew.
@@ -71,11 +71,7 @@ fn err_from(harm: &str) {
 
     let again = serve(&data, &Under::Nothing);
     assert_eq!(get(again.address, "/ready").unwrap().status, 200, "{harm}");
-    assert_eq!(
-        claim(&clients, again.address).unwrap().status,
-        200,
-        "{harm}"
-    );
+    assert_eq!(claim(again.address).unwrap().status, 200, "{harm}");
     assert_eq!(again.stop(), Some(0), "{harm}");
     let kept = all_kept(&data, clients);
     println!("{harm}: {kept} acknowledged before, none lost");
@@ -150,7 +146,7 @@ fn a_full_disk_is_told_as_503_and_is_got_over_without_a_new_start() {
     let clients = Clients::default();
     clients.round(program.address).unwrap();
     disk.fill();
-    let refused = eventually(503, || claim(&clients, program.address));
+    let refused = eventually(503, || claim(program.address));
     assert_eq!(refused.refusal(), (503, "store_unavailable".to_owned()));
     assert_eq!(get(program.address, "/ready").unwrap().status, 503);
     disk.free();

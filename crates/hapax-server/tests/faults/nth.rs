@@ -55,22 +55,20 @@ fn die(call: &str, n: usize, from: From<'_>, tally: &Tally) -> bool {
             return false;
         }
     }
-    let promised = clients.promised.into_inner().unwrap();
+    let noted = clients.promised.into_inner().unwrap();
     tally.deaths.fetch_add(1, Ordering::Relaxed);
-    tally
-        .acknowledged
-        .fetch_add(promised.len(), Ordering::Relaxed);
+    tally.acknowledged.fetch_add(noted.len(), Ordering::Relaxed);
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     let database = data.join("hapax.db");
     if database.exists() {
-        let promises = promised.iter().map(|(_, promise)| promise);
+        let promises = noted.iter().map(|(_, promise)| promise);
         let found = runtime.block_on(look(&database, promises));
         found.unwrap_or_else(|wrong| panic!("{harm} from {from:?}: {wrong:?}"));
     } else {
-        assert!(promised.is_empty(), "{harm}: promised without a file");
+        assert!(noted.is_empty(), "{harm}: promised without a file");
     }
     let again = serve(&data, &Under::Nothing).unwrap_or_else(|why| panic!("{harm}: {why}"));
     // Other keys: what was in flight is held until its lease is over.

@@ -59,7 +59,7 @@ impl Recording {
         Self::read(data.to_str().unwrap(), &text, promised)
     }
 
-    fn read(folder: &str, text: &[u8], promised: Vec<(String, Promise)>) -> Self {
+    fn read(folder: &str, text: &[u8], noted: Vec<(String, Promise)>) -> Self {
         let calls = read_calls(text).unwrap();
         let count = calls
             .iter()
@@ -76,7 +76,7 @@ impl Recording {
             }
         }
         let at = |(id, promise)| (sent[&id], promise);
-        let mut promises: Vec<_> = promised.into_iter().map(at).collect();
+        let mut promises: Vec<_> = noted.into_iter().map(at).collect();
         promises.sort_by_key(|(line, _)| *line);
         Self {
             folder: folder.to_owned(),
@@ -139,6 +139,9 @@ impl Recording {
             tally.promises += until;
             let Some(files) = image else {
                 tally.lost += until;
+                if until == 0 {
+                    continue;
+                }
                 tally.note(line, "the folder itself is lost");
                 continue;
             };

@@ -50,7 +50,7 @@ impl Relay {
                 if own.is_over.load(Ordering::Relaxed) {
                     return;
                 }
-                join(stream, &own);
+                join(&stream, &own);
             }
         });
         Self { address, shared }
@@ -70,14 +70,14 @@ impl Drop for Relay {
 }
 
 /// Passes bytes on between the two, in both directions, until one of them ends.
-fn join(near: TcpStream, shared: &Arc<Shared>) {
+fn join(near: &TcpStream, shared: &Arc<Shared>) {
     if shared.weather() == Weather::Cut {
         return;
     }
     let Ok(far) = TcpStream::connect(shared.to) else {
         return;
     };
-    for (from, to) in [(&near, &far), (&far, &near)] {
+    for (from, to) in [(near, &far), (&far, near)] {
         let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
         let shared = Arc::clone(shared);
         std::thread::spawn(move || {

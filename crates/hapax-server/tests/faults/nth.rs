@@ -122,7 +122,7 @@ fn die_everywhere(step: usize) {
 
 #[test]
 fn a_death_at_any_call_loses_nothing_that_was_acknowledged() {
-    die_everywhere(60);
+    die_everywhere(120);
 }
 
 #[test]

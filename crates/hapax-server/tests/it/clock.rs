@@ -27,6 +27,7 @@ fn node(url: &str, off_by: Option<(&Path, &str)>) -> Server {
             command
                 .env("LD_PRELOAD", library)
                 .env("FAKETIME", by)
+                .env("FAKETIME_DISABLE_SHM", "1")
                 .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         }
     })

@@ -23,8 +23,12 @@ fn a_paused_worker_is_followed_and_writes_nothing_afterwards(store: Store) {
     let id = plan(&node, &site);
     let paused = Process::start(&node, LEASE_MS);
     wait_for(&node, &id, |job| job["state"] == "STREAMING");
+    // In the middle of the stream, rather than of a transaction: what that has locked is free only when the database
+    // ends its session, a minute later.
+    std::thread::sleep(Duration::from_millis(150));
     signal(&paused, "-STOP");
     let _second = Process::start(&node, LEASE_MS);
+    wait_for(&node, &id, |job| job["epoch"] == 2);
     let done = wait_for(&node, &id, |job| job["state"] == "INDEXED");
     assert_eq!(done["epoch"], 2, "the second took it over: {done}");
     signal(&paused, "-CONT");

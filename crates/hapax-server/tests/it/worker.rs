@@ -38,7 +38,7 @@ fn job(server: &Server, id: &str) -> Value {
 
 /// The job once it is so; fails after a long while.
 pub(crate) fn wait_for(server: &Server, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(90);
     loop {
         let job = job(server, id);
         if is_so(&job) {

@@ -62,7 +62,7 @@ const CLOSED: &str = "the ledger is closed";
 /// - More waiting work than [`SqliteOptions::queue_max`] is refused at once with [`Kind::Unavailable`].
 /// - A full disk answers [`Kind::Unavailable`] and is got over when there is space again. When the disk
 ///   fails to sync, the writes of that group answer [`Kind::OutcomeUnknown`], and all later ones
-///   [`Kind::Unavailable`] until the process is restarted.
+///   [`Kind::Unavailable`] until the process is restarted; [`SqliteLedger::broken`] tells when that is so.
 ///
 /// ```
 /// use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Scope, Swap, Tenant, Verdict, decide};

@@ -20,6 +20,7 @@
 //! ```
 
 mod dice;
+pub mod disk;
 mod event;
 mod history;
 mod life;

@@ -1,14 +1,13 @@
 //! The token of a first start: made once, shown once, kept in DIR/token for the local user.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use hapax_core::Tenant;
 use hapax_store::{Role, Token};
 
+use crate::keep;
 use crate::store::Store;
 use crate::token;
 
@@ -97,20 +96,6 @@ fn read(path: &Path) -> Result<Option<String>> {
 
 /// Writes the token for its owner alone. False if the file is there already.
 fn write(path: &Path, text: &str) -> Result<bool> {
-    let context = || format!("keeping the token in {}", path.display());
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-    {
-        Ok(mut file) => {
-            file.write_all(format!("{text}\n").as_bytes())
-                .and_then(|()| file.sync_all())
-                .with_context(context)?;
-            Ok(true)
-        }
-        Err(why) if why.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(why) => Err(why).with_context(context),
-    }
+    keep::write_once(path, &format!("{text}\n"))
+        .with_context(|| format!("keeping the token in {}", path.display()))
 }

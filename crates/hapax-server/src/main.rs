@@ -18,6 +18,7 @@ mod framing;
 mod greeting;
 mod import;
 mod intents;
+mod keep;
 mod live;
 mod log;
 mod metrics;

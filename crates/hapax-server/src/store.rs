@@ -4,7 +4,7 @@ pub(crate) mod redis;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -37,6 +37,8 @@ pub(crate) struct Store {
     pub(crate) replays: Option<Arc<dyn Replays>>,
     /// The rates of tenants, where nodes count them together in Redis.
     pub(crate) rates: Option<Arc<RedisRates>>,
+    /// The file, if that is where things are kept.
+    file: Option<Arc<SqliteLedger>>,
 }
 
 impl Store {
@@ -66,9 +68,11 @@ impl Store {
                 let (path, options) = (path.clone(), sqlite_options(config, vault));
                 let opened =
                     tokio::task::spawn_blocking(move || SqliteLedger::open(&path, options)).await?;
-                Ok(Self::from(
-                    opened.with_context(|| format!("opening {database}"))?,
-                ))
+                let file = Arc::new(opened.with_context(|| format!("opening {database}"))?);
+                Ok(Self {
+                    file: Some(Arc::clone(&file)),
+                    ..Self::from(file)
+                })
             }
             Database::Postgres(url) => {
                 let direct = Some(config.database_direct.clone());
@@ -79,9 +83,8 @@ impl Store {
                     ..PgOptions::default()
                 };
                 let opened = PgLedger::open(url, options).await;
-                Ok(Self::from(
-                    opened.with_context(|| format!("opening {database}"))?,
-                ))
+                let opened = opened.with_context(|| format!("opening {database}"))?;
+                Ok(Self::from(Arc::new(opened)))
             }
         }
     }
@@ -108,16 +111,24 @@ impl Store {
         }
     }
 
-    fn from<L>(ledger: L) -> Self
+    /// Ends when nothing will be written any more until the process is started again, and says why.
+    pub(crate) async fn broken(&self) -> &'static str {
+        match &self.file {
+            Some(file) => file.broken().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn from<L>(ledger: Arc<L>) -> Self
     where
         L: Ledger + Queue + Snapshots + Catalog + Imports + Batches + Tokens + TenantKeys,
     {
-        let ledger = Arc::new(ledger);
         let (queue, batches) = doomed(
             Arc::clone(&ledger) as Arc<dyn Queue>,
             Arc::clone(&ledger) as Arc<dyn Batches>,
         );
         Self {
+            file: None,
             replays: None,
             rates: None,
             queue,
@@ -276,19 +287,6 @@ impl fmt::Display for Database {
             }
         }
     }
-}
-
-/// Makes the data folder, for its owner alone.
-///
-/// # Errors
-/// When it is not there and cannot be made.
-pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .with_context(|| format!("making the data folder {}", path.display()))
 }
 
 #[cfg(test)]

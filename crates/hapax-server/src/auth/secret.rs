@@ -1,9 +1,6 @@
 //! The secret of the server that sessions are signed with, beside the stored hash of their token. It is in no database, so
 //! whoever can only read the database can make no cookie.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +8,7 @@ use aws_lc_rs::hmac;
 use data_encoding::HEXLOWER;
 
 use crate::exit::Usage;
-use crate::token;
+use crate::{keep, token};
 
 /// The file in the data folder that keeps it.
 const FILE: &str = "session-secret";
@@ -45,21 +42,9 @@ impl SessionSecret {
         let context = || format!("keeping the secret of sessions in {}", path.display());
         let mut fresh = [0; 32];
         getrandom::fill(&mut fresh).map_err(|why| anyhow::anyhow!("asking for chance: {why}"))?;
-        let opened = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        match opened {
-            Ok(mut file) => {
-                let text = format!("{}\n", HEXLOWER.encode(&fresh));
-                file.write_all(text.as_bytes())
-                    .and_then(|()| file.sync_all())
-                    .with_context(context)?;
-                return Ok(Self(fresh));
-            }
-            Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(why).with_context(context),
+        let text = format!("{}\n", HEXLOWER.encode(&fresh));
+        if !path.exists() && keep::write_once(&path, &text).with_context(context)? {
+            return Ok(Self(fresh));
         }
         let text = std::fs::read_to_string(&path).with_context(context)?;
         let bytes = HEXLOWER.decode(text.trim().as_bytes()).ok();

@@ -28,8 +28,8 @@ use crate::import::roots::Roots;
 use crate::import::shown::Shown;
 use crate::import::threads;
 use crate::out::{self, Tone, plain};
-use crate::store::{self, Store};
-use crate::worker;
+use crate::store::Store;
+use crate::{keep, worker};
 use bar::Bar;
 
 /// How often it is looked whether the import has ended, here or elsewhere.
@@ -51,7 +51,7 @@ pub(super) async fn run(args: &ImportMbox) -> Result<()> {
     }
     let (root, new, file_bytes) = found(&args.file, asked)?;
     let mut signals = Signals::watch()?;
-    store::make_folder(&config.data)?;
+    keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let begun = Instant::now();
     let (tenant, json) = (args.of.tenant, args.of.plain.json);

@@ -17,8 +17,8 @@ use crate::cli::Proxy;
 use crate::config::{self, Config};
 use crate::exit::Failed;
 use crate::proxy::{self, Door, Jwt, Target};
-use crate::store::{self, Database, Store};
-use crate::{chores, log, out, serve, trace};
+use crate::store::{Database, Store};
+use crate::{chores, keep, log, out, serve, trace};
 
 /// What a request may take beyond the upstream's time: reading it, claiming, waiting for another's answer.
 const BESIDE_UPSTREAM: Duration = Duration::from_secs(120);
@@ -52,14 +52,13 @@ pub(super) async fn run(args: &Proxy) -> Result<()> {
     if let Err(error) = out::line(&greeting) {
         tracing::debug!(%error, "nobody reads standard output");
     }
-    let name = tokio::select! {
-        name = signals.next() => name,
+    let ending = tokio::select! {
+        ending = signals.ending(&app.store) => ending,
         ended = &mut server => return ended.context("the listener ended by itself"),
     };
-    tracing::info!(signal = name, "stopping; a second signal stops at once");
     stop.send_replace(true);
     tokio::select! {
-        finished = finish(&app, server, chores) => finished,
+        finished = finish(&app, server, chores) => finished.and(ending.result()),
         name = signals.next() => {
             tracing::warn!(signal = name, "stopping at once");
             Err(Failed.into())
@@ -95,7 +94,7 @@ async fn start(config: Config, target: Target, jwt: Option<Arc<Jwt>>) -> Result<
         "" => None,
         listen => Some(bind(listen, &resolve(listen).await?).await?),
     };
-    store::make_folder(&config.data)?;
+    keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     // Nothing goes upstream twice without a person, unless a route says that it may.
     let app = shared(config, store, OnLost::Hold, (None, &listener))?;

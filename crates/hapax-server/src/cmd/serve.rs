@@ -28,8 +28,8 @@ use crate::import;
 use crate::intents::desk::Desk;
 use crate::live::Live;
 use crate::rates::Rates;
-use crate::store::{self, Database, Store};
-use crate::{chores, log, metrics, out, serve};
+use crate::store::{Database, Store};
+use crate::{chores, keep, log, metrics, out, serve};
 
 /// A token shorter than this can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -71,14 +71,13 @@ pub(super) async fn run(args: &Serve) -> Result<()> {
     let mut server =
         tokio::spawn(async move { serve::serve(listener, router, &serving.config, stopped).await });
     greet(address, &credential, &app.config)?;
-    let name = tokio::select! {
-        name = signals.next() => name,
+    let ending = tokio::select! {
+        ending = signals.ending(&app.store) => ending,
         ended = &mut server => return ended.context("the listener ended by itself"),
     };
-    tracing::info!(signal = name, "stopping; a second signal stops at once");
     stop.send_replace(true);
     tokio::select! {
-        finished = finish(&app, server, chores) => finished,
+        finished = finish(&app, server, chores) => finished.and(ending.result()),
         name = signals.next() => {
             tracing::warn!(signal = name, "stopping at once");
             Err(Failed.into())
@@ -102,7 +101,7 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let collections = config.collections()?;
     // The port first: a start that cannot have it leaves nothing behind.
     let listener = bind(&config.listen, &addresses).await?;
-    store::make_folder(&config.data)?;
+    keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let configured = configured_token()?;
     let credential = match access {
@@ -291,11 +290,45 @@ impl Signals {
         })
     }
 
+    /// Waits for a signal, or for a store that will write nothing any more until the process is started again: whoever
+    /// watches over the process can do that, and a process that only refuses looks alive to it.
+    pub(super) async fn ending(&mut self, store: &Store) -> Ending {
+        tokio::select! {
+            name = self.next() => {
+                tracing::info!(signal = name, "stopping; a second signal stops at once");
+                Ending::Asked
+            }
+            why = store.broken() => {
+                tracing::error!(why, "stopping");
+                Ending::Broken(why)
+            }
+        }
+    }
+
     /// The name of the next signal.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// Why the process ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// A signal asked for it.
+    Asked,
+    /// The store writes nothing any more.
+    Broken(&'static str),
+}
+
+impl Ending {
+    /// What the command says of it in the end.
+    pub(super) fn result(self) -> Result<()> {
+        match self {
+            Ending::Asked => Ok(()),
+            Ending::Broken(why) => Err(anyhow!(why)),
         }
     }
 }

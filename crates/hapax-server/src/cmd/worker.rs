@@ -14,8 +14,8 @@ use crate::enrich;
 use crate::exit::Usage;
 use crate::import;
 use crate::intents::desk::Desk;
-use crate::store::{self, Database, Store};
-use crate::{log, metrics, out, worker};
+use crate::store::{Database, Store};
+use crate::{keep, log, metrics, out, worker};
 
 pub(super) async fn run(args: &Worker) -> Result<()> {
     let config = Config::load(&args.store.flags())?;
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let mut signals = Signals::watch()?;
     // Nobody reads them here, but recording must have somewhere to go that stays small.
     let recorded = metrics::install()?;
-    store::make_folder(&config.data)?;
+    keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let concurrency = args.concurrency.unwrap_or(config.worker_concurrency);
     let imports = import::desk::Desk::new(&config, &store)?;
@@ -70,21 +70,15 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
         named.join(", ")
     ))?;
     let upkeep = tokio::spawn(keep_up(recorded));
-    let stop = async {
-        let name = signals.next().await;
-        tracing::info!(
-            signal = name,
-            "stopping; jobs that do not end in time are given back"
-        );
-    };
     let stopped = CancellationToken::new();
     let all = working.into_iter().map(|one| {
         let stop = stopped.clone().cancelled_owned();
         worker::run(one, store.clone(), stop, config.shutdown())
     });
     let stopping = async {
-        stop.await;
+        let ending = signals.ending(&store).await;
         stopped.cancel();
+        ending
     };
     let looking = async {
         let looked = enrich.look_after();
@@ -92,11 +86,12 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
             stopped.run_until_cancelled(looked).await;
         }
     };
-    futures_util::future::join3(futures_util::future::join_all(all), stopping, looking).await;
+    let all = futures_util::future::join_all(all);
+    let (_, ending, ()) = futures_util::future::join3(all, stopping, looking).await;
     upkeep.abort();
     store.close().await;
     tracing::info!("stopped");
-    Ok(())
+    ending.result()
 }
 
 async fn keep_up(recorded: PrometheusHandle) {

@@ -1,4 +1,4 @@
-//! kill -9 at random moments under load: no acknowledged outcome is lost, and none is recorded twice.
+//! Clients of nodes that are killed, and what must be true afterwards: no acknowledged outcome is lost, none is recorded twice.
 //!
 //! Clients write down what they asked and were told; the checker of hapax-check reads that history, not the server's word.
 
@@ -6,16 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use hapax_check::{Act, Cause, History, KeyId, Linear, OpId, Rules, Told, is_linear};
 use serde_json::{Value, json};
 
-use crate::fixture::Server;
 use crate::http::{self, Answer};
 
-const CLIENTS: usize = 8;
 /// Every key is asked for by this many clients.
 const RIVALS: usize = 3;
 
@@ -260,38 +258,8 @@ pub(crate) fn exchange(mut stream: TcpStream, bytes: &[u8]) -> Option<Answer> {
     whole.then_some(answer)
 }
 
-/// Kills the server `kills` times under load, then asks for everything that was ever acknowledged.
-fn survive(kills: usize, more: &[String]) {
-    let with = |command: &mut std::process::Command| {
-        command.args(more).env("HAPAX_LOG", "warn");
-    };
-    let mut server = Server::start_with(with);
-    let target = Arc::new(Target::new(vec![server.address], server.token()));
-    let clients: Vec<_> = (0..CLIENTS)
-        .map(|client| {
-            let target = target.clone();
-            std::thread::spawn(move || target.work(client))
-        })
-        .collect();
-    for _ in 0..kills {
-        let pause = 50 + u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 2;
-        std::thread::sleep(Duration::from_millis(pause));
-        server.signal("KILL");
-        let (code, _, folder) = server.wait();
-        assert_eq!(code, None, "it died of the signal");
-        server = Server::start_in(folder, with);
-        target.moved(0, server.address);
-    }
-    std::thread::sleep(Duration::from_millis(300));
-    target.stop();
-    for client in clients {
-        client.join().unwrap();
-    }
-    check(&target, kills);
-}
-
-/// Every acknowledged outcome is there, the same for everyone.
-pub(crate) fn check(target: &Target, kills: usize) {
+/// Every acknowledged outcome is there, the same for everyone. Fails too if fewer keys than this were told.
+pub(crate) fn check(target: &Target, keys_min: usize) {
     let (keys, acknowledged) = check_echoed(target);
     let mut history = target.claims.locked();
     let told: Vec<(KeyId, String, Vec<u8>)> = history
@@ -320,13 +288,13 @@ pub(crate) fn check(target: &Target, kills: usize) {
         acknowledged + counts.recorded + counts.replayed,
     );
     println!(
-        "{kills} kills, {keys} keys, {told} answers acknowledged, {unknown} unknown, {} leases taken over: none lost, none \
+        "{keys} keys, {told} answers acknowledged, {unknown} unknown, {} leases taken over: none lost, none \
          twice; one order found for {ordered} keys, {too_long} too long to search",
         counts.takeovers
     );
     // A busy machine serves few between two kills.
     assert!(
-        keys > kills,
+        keys > keys_min,
         "the load was too light to mean anything: {keys} keys"
     );
 }
@@ -378,28 +346,4 @@ fn ask(target: &Target, key: &str) -> String {
         return answer.text();
     }
     panic!("{key} gets no answer");
-}
-
-#[test]
-fn nothing_acknowledged_is_lost_or_recorded_twice_over_five_kills() {
-    survive(5, &[]);
-}
-
-#[test]
-fn the_same_holds_on_postgres() {
-    let database = crate::postgres::database();
-    survive(3, &["--database".to_owned(), database]);
-}
-
-#[test]
-#[ignore = "a soak of about a minute: ./test --soak"]
-fn soak_nothing_acknowledged_is_lost_or_recorded_twice_over_fifty_kills() {
-    survive(50, &[]);
-}
-
-#[test]
-#[ignore = "a soak of about a minute: ./test --soak"]
-fn soak_the_same_holds_on_postgres_over_fifty_kills() {
-    let database = crate::postgres::database();
-    survive(50, &["--database".to_owned(), database]);
 }

@@ -5,7 +5,7 @@ mod ledger;
 mod outage;
 mod rates;
 #[path = "../../../hapax-store/tests/it/redis/server.rs"]
-mod server;
+pub(crate) mod server;
 
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use crate::both::{Node, Store, on_both_stores};
 use crate::download::hostile::{Hostile, Page, Temper};
 use crate::fixture::{Server, hapax, path, refused};
 
-fn page(size: u64, most: u64) -> Hostile {
+pub(crate) fn page(size: u64, most: u64) -> Hostile {
     let temper = if most == 0 {
         Temper::Honest
     } else {
@@ -24,7 +24,7 @@ fn page(size: u64, most: u64) -> Hostile {
     Hostile::start([("/file".to_owned(), page)].into())
 }
 
-fn plan(server: &Server, hostile: &Hostile) -> String {
+pub(crate) fn plan(server: &Server, hostile: &Hostile) -> String {
     let url = format!("http://{}/file", hostile.address);
     let job = json!({"work_id": "w", "artifact_id": "a", "canonical_url": url});
     let planned = server.owner("POST", "/v1/jobs", &job.to_string());
@@ -37,8 +37,8 @@ fn job(server: &Server, id: &str) -> Value {
 }
 
 /// The job once it is so; fails after a long while.
-fn wait_for(server: &Server, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    let until = Instant::now() + Duration::from_secs(60);
+pub(crate) fn wait_for(server: &Server, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + Duration::from_secs(90);
     loop {
         let job = job(server, id);
         if is_so(&job) {
@@ -50,10 +50,10 @@ fn wait_for(server: &Server, id: &str, is_so: impl Fn(&Value) -> bool) -> Value 
 }
 
 /// A worker process on the store of `node`, once it works.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
-    fn start(node: &Node, lease_ms: &str) -> Self {
+    pub(crate) fn start(node: &Node, lease_ms: &str) -> Self {
         let mut child = hapax()
             .args([
                 "worker",

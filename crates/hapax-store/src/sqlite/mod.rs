@@ -62,7 +62,7 @@ const CLOSED: &str = "the ledger is closed";
 /// - More waiting work than [`SqliteOptions::queue_max`] is refused at once with [`Kind::Unavailable`].
 /// - A full disk answers [`Kind::Unavailable`] and is got over when there is space again. When the disk
 ///   fails to sync, the writes of that group answer [`Kind::OutcomeUnknown`], and all later ones
-///   [`Kind::Unavailable`] until the process is restarted.
+///   [`Kind::Unavailable`] until the process is restarted; [`SqliteLedger::broken`] tells when that is so.
 ///
 /// ```
 /// use hapax_core::{Claim, Fingerprint, Key, Ledger, Move, Owner, Scope, Swap, Tenant, Verdict, decide};
@@ -99,6 +99,8 @@ pub struct SqliteLedger {
     purges: Arc<Purges>,
     /// Whether a write found no room, and none has been found since.
     is_full: Arc<AtomicBool>,
+    /// Why no write is taken any more, if so.
+    broken: watch::Receiver<Option<&'static str>>,
     bell: Bell,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Ends when every thread has.
@@ -138,6 +140,7 @@ impl SqliteLedger {
         let reads = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let is_full = Arc::new(AtomicBool::new(false));
         let (alive, running) = watch::channel(());
+        let (breaking, broken) = watch::channel(None);
         let ledger = Self {
             path,
             clock: options.clock,
@@ -147,6 +150,7 @@ impl SqliteLedger {
             reads: reads.clone(),
             purges: purges.clone(),
             is_full: is_full.clone(),
+            broken,
             bell: Bell::default(),
             threads: Mutex::default(),
             running,
@@ -163,6 +167,7 @@ impl SqliteLedger {
             queue: writes,
             purges,
             is_full,
+            broken: breaking,
             batch_max: options.batch_max.max(1),
         };
         ledger.spawn("hapax-sqlite-write", alive, move || only.run())?;
@@ -198,6 +203,16 @@ impl SqliteLedger {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Ends when no write will be taken until the process is started again, and says why: the disk failed to sync, or a
+    /// bug stopped the writer. A ledger that is closed never breaks.
+    pub async fn broken(&self) -> &'static str {
+        let mut broken = self.broken.clone();
+        match broken.wait_for(Option::is_some).await.map(|why| *why) {
+            Ok(Some(why)) => why,
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
     }
 
     fn spawn(

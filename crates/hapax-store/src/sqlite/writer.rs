@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use hapax_core::{Error, Kind};
 use rusqlite::Connection;
+use tokio::sync::watch;
 
 use super::NAME;
 use super::connection::empty_log;
@@ -27,6 +28,8 @@ pub(super) struct Writer {
     pub(super) purges: Arc<Purges>,
     /// Set when there is no room for what is written. Whoever asks whether writes are taken tries, and clears it.
     pub(super) is_full: Arc<AtomicBool>,
+    /// Told when no later group may be tried, and why.
+    pub(super) broken: watch::Sender<Option<&'static str>>,
     pub(super) batch_max: usize,
 }
 
@@ -43,24 +46,28 @@ struct Failure {
 }
 
 /// Leaves nobody waiting when the thread ends, by a panic too.
-struct Ending<'q>(&'q Queue);
+struct Ending<'w>(&'w Writer);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.abandon(AFTER_PANIC);
+        self.0.queue.abandon(AFTER_PANIC);
+        if std::thread::panicking() {
+            self.0.broken.send_replace(Some(AFTER_PANIC));
+        }
     }
 }
 
 impl Writer {
     /// Works until the queue is closed and empty, or the file can no longer be trusted.
     pub(super) fn run(self) {
-        let _ending = Ending(&self.queue);
+        let _ending = Ending(&self);
         let mut jobs = Vec::new();
         while self.queue.take(&mut jobs, self.batch_max) {
             let (answers, stop) = self.write(&mut jobs);
             if let Some(why) = stop {
                 tracing::error!(store = NAME, why, "the ledger takes no more writes");
                 self.queue.close(why);
+                self.broken.send_replace(Some(why));
             }
             let errors = answers.iter().filter(|answer| answer.is_err()).count();
             if errors > 0 {
@@ -270,11 +277,13 @@ mod tests {
         }
 
         let purges = Arc::new(Purges::beside(&path));
+        let (broken, told) = watch::channel(None);
         let writer = Writer {
             connection,
             queue: queue.clone(),
             purges,
             is_full: Arc::default(),
+            broken,
             batch_max: 1,
         };
         assert!(std::thread::spawn(move || writer.run()).join().is_err());
@@ -287,5 +296,6 @@ mod tests {
         );
         let (next, _) = Task::new(1, 0, moves::check);
         assert_eq!(queue.push(next).unwrap_err().kind(), Kind::Unavailable);
+        assert_eq!(*told.borrow(), Some(AFTER_PANIC));
     }
 }

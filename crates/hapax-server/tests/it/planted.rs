@@ -117,19 +117,16 @@ fn ask(server: &Server, method: &str, target: &str, token: &str, more: &[(&str, 
     server.send(method, target, &headers, body)
 }
 
-#[test]
-fn a_server_keeps_and_shows_none_of_the_secrets_it_is_given() {
-    let upstream = Upstream::start();
-    let server = server(&upstream);
+/// Requests under keys, and others: run, replayed, refused for another query, and refused at the door.
+fn ask_for_much(server: &Server) {
     let query = format!("?token={QUERY}");
-    // Run, replayed, refused as another body would be, and refused at the door.
     for key in ["one", "one", "two"] {
         let key = [("idempotency-key", key)];
-        let echoed = ask(&server, "POST", "/v1/echo", TOKEN, &key);
+        let echoed = ask(server, "POST", "/v1/echo", TOKEN, &key);
         assert_eq!(echoed.status, 200, "{}", echoed.text());
     }
     ask(
-        &server,
+        server,
         "POST",
         &format!("/v1/echo{query}"),
         TOKEN,
@@ -137,7 +134,7 @@ fn a_server_keeps_and_shows_none_of_the_secrets_it_is_given() {
     );
     // A key of its own: what was asked is recorded, without the value of a telling name.
     let recorded = ask(
-        &server,
+        server,
         "POST",
         &format!("/v1/echo{query}&page=7"),
         TOKEN,
@@ -147,10 +144,13 @@ fn a_server_keeps_and_shows_none_of_the_secrets_it_is_given() {
     let listed = server.bearing(TOKEN, "GET", "/v1/keys?q=three", "").json();
     assert_eq!(listed["items"][0]["path"], "/v1/echo?token=***&page=7");
     for path in ["/v1/keys", "/v1/nothing", "/metrics", "/health"] {
-        ask(&server, "GET", &format!("{path}{query}"), TOKEN, &[]);
-        ask(&server, "GET", &format!("{path}{query}"), WRONG, &[]);
+        ask(server, "GET", &format!("{path}{query}"), TOKEN, &[]);
+        ask(server, "GET", &format!("{path}{query}"), WRONG, &[]);
     }
-    // Both sides of a call that goes out: what is sent, and what is said of an answer that makes no sense.
+}
+
+/// Both sides of a call that goes out: what is sent, and what is said of an answer that makes no sense.
+fn call_out(server: &Server, upstream: &Upstream) {
     let task = json!({"kind": "intent", "intent_type": "create_task", "source": "s", "fields": {"title": "t"}, "confidence": 0.9});
     server.bearing(TOKEN, "POST", "/v1/intents", &task.to_string());
     server.bearing(
@@ -167,6 +167,14 @@ fn a_server_keeps_and_shows_none_of_the_secrets_it_is_given() {
         });
         assert!(sent, "the {name} was called with its secret");
     }
+}
+
+#[test]
+fn a_server_keeps_and_shows_none_of_the_secrets_it_is_given() {
+    let upstream = Upstream::start();
+    let server = server(&upstream);
+    ask_for_much(&server);
+    call_out(&server, &upstream);
     let telegram = [("x-telegram-bot-api-secret-token", TELEGRAM)];
     server.send("POST", "/ingest/telegram/update", &telegram, b"{}");
     let session = server.send(

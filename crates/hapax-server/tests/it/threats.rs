@@ -126,8 +126,11 @@ fn closed() -> impl Iterator<Item = Operation> {
     operations().filter(|operation| operation.value["x-role"] != "none")
 }
 
+/// Headers and a body.
+type Sent = (&'static [(&'static str, &'static str)], Vec<u8>);
+
 /// What is wrong with these differs, and would be told to one who may know: 413, 415 and 400.
-fn bodies() -> Vec<(&'static [(&'static str, &'static str)], Vec<u8>)> {
+fn bodies() -> Vec<Sent> {
     vec![
         (&[], Vec::new()),
         (&[], b"{".to_vec()),

@@ -111,6 +111,8 @@ test("the page comes with its policy, and a cookie alone changes nothing", async
     "connect-src 'self'",
     "base-uri 'none'",
     "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
   ]) {
     assert.ok(policy.split("; ").includes(part), `${part} is not in ${policy}`);
   }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::canonical::{Document, Path, Selection, Sha256Sink, Sink};
 
-pub use mask::masked;
+pub use mask::{masked, masked_query};
 pub use paths::{Kind, Paths, paths};
 
 /// What to compare and how much of it to show.

@@ -114,7 +114,7 @@ impl Address {
 /// Why a text is no address that can be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unfit {
-    /// It is longer than [`URL_BYTES_MAX`].
+    /// It is longer than [`URL_BYTES_MAX`], as given or in its one spelling.
     #[error("is longer than the {URL_BYTES_MAX} bytes allowed")]
     TooLong,
     /// It is not a URL by the WHATWG standard.
@@ -161,13 +161,19 @@ pub fn canonical(text: &str, tracking: &Tracking) -> Result<Address, Unfit> {
         let _ = url.set_username("");
         let _ = url.set_password(None);
     }
+    let canonical = spelled(&url, tracking).ok_or(Unfit::Unreadable)?;
+    let url = if credentials_removed {
+        url.into()
+    } else {
+        text.to_owned()
+    };
+    // Escapes make it longer than what was given.
+    if canonical.len().max(url.len()) > URL_BYTES_MAX {
+        return Err(Unfit::TooLong);
+    }
     Ok(Address {
-        canonical: spelled(&url, tracking).ok_or(Unfit::Unreadable)?,
-        url: if credentials_removed {
-            url.into()
-        } else {
-            text.to_owned()
-        },
+        url,
+        canonical,
         credentials_removed,
     })
 }

@@ -41,6 +41,13 @@ impl Busy {
         Entered(Arc::clone(busy))
     }
 
+    /// Whether a request is being answered, or an answer is there and being sent.
+    pub(crate) fn is_answering(&self) -> bool {
+        let (sending, awaited) = (&self.sending, &self.awaited);
+        self.requests.load(Ordering::SeqCst) > 0
+            || sending.load(Ordering::SeqCst) > awaited.load(Ordering::SeqCst)
+    }
+
     /// Waits until nothing was going on for `span`, or a client has taken nothing of its answer for `stalled`.
     pub(crate) async fn idle_for(&self, span: Duration, stalled: Duration) {
         let (mut pieces, mut since) = (0, Instant::now());

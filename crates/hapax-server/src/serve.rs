@@ -176,7 +176,8 @@ async fn connection<S>(
         }
     });
     let builder = protocol(limits);
-    let stream = Watched::new(stream, Arc::clone(&watch), limits.header_bytes_max);
+    let stream = Watched::new(stream, Arc::clone(&watch), limits.header_bytes_max)
+        .patient(Arc::clone(&busy), limits.body_idle_timeout);
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     until_end(served, &busy, limits, stop.clone()).await;
     let tunnel = handover.locked().take();
@@ -203,6 +204,8 @@ async fn until_end<S>(
         let _ = stop.wait_for(|stop| *stop).await;
     };
     tokio::select! {
+        // In this order: what has arrived is read before it is too late for it, however busy the machine was.
+        biased;
         ended = served.as_mut() => return log_end(ended),
         () = stopped => {}
         () = busy.idle_for(limits.header_timeout, limits.body_idle_timeout) => {}

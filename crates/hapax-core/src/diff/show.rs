@@ -29,6 +29,12 @@ const TELLING: [&str; 15] = [
     "cvc",
 ];
 
+/// Whether a name says that its value is nobody else's business.
+pub(super) fn is_telling(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    TELLING.iter().any(|part| lower.contains(part))
+}
+
 /// How much of a long common start is kept in front of the first difference.
 const LEAD_CHARS: usize = 32;
 
@@ -57,10 +63,8 @@ impl<'o> Masks<'o> {
     }
 
     pub(super) fn member(&self, name: &str) -> Self {
-        let lower = name.to_lowercase();
-        let telling = TELLING.iter().any(|part| lower.contains(part));
         self.inner(
-            telling,
+            is_telling(name),
             descend(&self.routes, |step| step.matches_name(name)),
         )
     }

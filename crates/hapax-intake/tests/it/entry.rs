@@ -100,6 +100,11 @@ fn long_addresses_are_read_up_to_the_limit() {
     );
     let long = format!("https://example.org/{}", "a".repeat(URL_BYTES_MAX));
     assert_eq!(canonical(&long, &tracking), Err(Unfit::TooLong));
+    // A character of three bytes takes nine in an address: one that fits as given does not always fit as it is kept.
+    let escaped = |count| format!("https://example.org/{}", "\u{fffd}".repeat(count));
+    assert!(escaped(8_000).len() < URL_BYTES_MAX);
+    assert_eq!(canonical(&escaped(8_000), &tracking), Err(Unfit::TooLong));
+    assert!(canonical(&escaped(7_000), &tracking).is_ok());
 
     // Its key is short whatever it is, and its hash is of the whole.
     let long = format!("https://example.org/{}", "a".repeat(4_000));

@@ -23,7 +23,8 @@ use crate::problem::{self, Refusal};
 
 /// The page loads from and asks this server, and nothing else; and nothing in it that was not shipped runs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-                      font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+                      font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
 /// Asked for again each time, and sent again only when it has changed.
 const CHECKED: &str = "no-cache";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";

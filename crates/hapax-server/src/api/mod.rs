@@ -34,7 +34,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use axum::middleware::from_fn_with_state;
+use axum::http::HeaderValue;
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 use hapax::layer::{Route, Routes};
@@ -146,7 +149,15 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
         .layer(Extension(Arc::clone(gate)))
         .layer(from_fn_with_state(Arc::clone(gate), authenticate))
         .layer(from_fn_with_state(limits, trace))
+        .layer(map_response(taken_as_it_says))
         .with_state(Arc::clone(app))
+}
+
+/// What callers stored comes back as JSON. No browser shall take it for something else.
+async fn taken_as_it_says(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// The routes of a collection. Their names are in the paths, so what is not a collection is not found.

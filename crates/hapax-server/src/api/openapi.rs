@@ -68,7 +68,7 @@ fn document() -> Value {
                 "type": "apiKey",
                 "in": "cookie",
                 "name": "hapax_session",
-                "description": "The cookie of `POST /session`, for browsers. With it, any method but GET and HEAD needs `X-Hapax-Csrf: 1` and comes from the same origin, else 403 `forbidden` with the reason csrf.",
+                "description": "The cookie of `POST /session`, for browsers; by https its name is `__Host-hapax_session`. With it, any method but GET and HEAD needs `X-Hapax-Csrf: 1` and comes from the same origin, else 403 `forbidden` with the reason csrf.",
             }},
         },
     })

@@ -18,7 +18,8 @@ use crate::problem::{self, Refusal};
 
 /// The page may load and ask this server, and nothing else; and nothing in it that was not shipped runs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
 /// Asked for again each time, and sent again only when it has changed: a new build may come any moment.
 const CACHE: &str = "no-cache";
 

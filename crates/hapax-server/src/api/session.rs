@@ -32,7 +32,7 @@ pub(super) struct SessionBody {
 #[utoipa::path(post, path = "/session", operation_id = "begin_session",
     request_body(content = SessionBody, example = json!({"token": "hpx_0123456789abcdef0123456789abcdef_secret"})),
     responses((status = 204, description = "Signed in.", headers(
-        ("Set-Cookie" = String, description = "hapax_session, for this server alone; no script can read it.")))),
+        ("Set-Cookie" = String, description = "hapax_session, for this server alone; no script can read it. By https its name is __Host-hapax_session.")))),
     extensions(("x-codes" = json!(
         ["unauthorized", "forbidden", "rate_limited", "request_timeout", "internal", "store_unavailable"]))))]
 pub(super) async fn begin(

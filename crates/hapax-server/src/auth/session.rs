@@ -15,6 +15,9 @@ use hapax_store::TokenId;
 /// How long a session lasts.
 pub(crate) const LASTS: Duration = Duration::from_secs(43_200);
 const NAME: &str = "hapax_session";
+/// Its name where browsers come by https: they take a cookie with this prefix only from this very host, over https, so
+/// that no page of a sister domain can plant one.
+const NAME_HTTPS: &str = "__Host-hapax_session";
 /// What the mac is of, so that it cannot stand for anything else.
 const LABEL: &str = "hapax session v2";
 /// The name of HAPAX_TOKEN among ids.
@@ -112,9 +115,13 @@ pub(crate) fn cleared(is_https: bool) -> String {
 }
 
 fn set_cookie(value: &str, lasts: Duration, is_https: bool) -> String {
-    let secure = if is_https { "; Secure" } else { "" };
+    let (name, secure) = (name(is_https), if is_https { "; Secure" } else { "" });
     let lasts = lasts.as_secs();
-    format!("{NAME}={value}; Path=/; Max-Age={lasts}; HttpOnly; SameSite=Strict{secure}")
+    format!("{name}={value}; Path=/; Max-Age={lasts}; HttpOnly; SameSite=Strict{secure}")
+}
+
+fn name(is_https: bool) -> &'static str {
+    if is_https { NAME_HTTPS } else { NAME }
 }
 
 fn signed_part(holder: Holder, expires_at: Time) -> String {
@@ -127,12 +134,13 @@ fn signed(holder: Holder, expires_at: Time) -> String {
 
 /// The value of the one session cookie of a request. Two are none: a page of a sister domain could have planted one.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let own = name(is_https(headers));
     let values = headers.get_all(COOKIE).iter();
     let pairs = values.filter_map(|value| value.to_str().ok());
     let pairs = pairs.flat_map(|value| value.split(';'));
     let mut found = pairs.filter_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == NAME && !value.is_empty()).then_some(value)
+        (name == own && !value.is_empty()).then_some(value)
     });
     match (found.next(), found.next()) {
         (Some(value), None) => Some(value),
@@ -235,7 +243,9 @@ mod tests {
         let set = session.set_cookie(false);
         assert!(set.starts_with("hapax_session=configured.1760043200."));
         assert!(set.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"));
-        assert!(session.set_cookie(true).ends_with("; Secure"));
+        let set = session.set_cookie(true);
+        assert!(set.starts_with("__Host-hapax_session=") && set.ends_with("; Secure"));
+        assert!(!set.contains("Domain") && set.contains("; Path=/;"));
         assert!(cleared(false).starts_with("hapax_session=; Path=/; Max-Age=0;"));
     }
 
@@ -245,6 +255,13 @@ mod tests {
         assert_eq!(found("a=b; hapax_session=x.y"), Some("x.y".to_owned()));
         assert_eq!(found("hapax_session2=x; hapax_session="), None);
         assert_eq!(found("hapax_session=x; hapax_session=y"), None);
+        let by_https = |value: &str| {
+            let headers = headers(&[("cookie", value), ("x-forwarded-proto", "https")]);
+            cookie(&headers).map(str::to_owned)
+        };
+        let planted = "hapax_session=theirs; __Host-hapax_session=ours";
+        assert_eq!(by_https(planted), Some("ours".to_owned()));
+        assert_eq!(by_https("hapax_session=theirs"), None);
     }
 
     #[test]

@@ -6,12 +6,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 use super::chunks::{Chunks, Progress};
 use super::head::{self, Follows};
+use crate::busy::Busy;
 
 /// What hyper gets instead of a head that was refused: a request for the service to answer with the refusal.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
@@ -69,6 +72,17 @@ pub(crate) struct Watched<I> {
     seen: usize,
     /// Bytes that may be passed on.
     passed: BytesMut,
+    patience: Option<Patience>,
+}
+
+/// How long the end of what a client sends is kept from hyper while the client waits for an answer. Hyper takes the end
+/// for a client that has gone, and drops the request; but one that has sent all it wants to send may still listen.
+#[derive(Debug)]
+struct Patience {
+    busy: Arc<Busy>,
+    lasts: Duration,
+    /// Set once the end was seen.
+    over: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +108,18 @@ impl<I> Watched<I> {
             held: BytesMut::new(),
             seen: 0,
             passed: BytesMut::new(),
+            patience: None,
         }
+    }
+
+    /// The same, where a client that has stopped sending is answered for so long. One that has gone is noticed as late.
+    pub(crate) fn patient(mut self, busy: Arc<Busy>, lasts: Duration) -> Self {
+        self.patience = Some(Patience {
+            busy,
+            lasts,
+            over: None,
+        });
+        self
     }
 
     /// Judges what is held, and passes on what is clear.
@@ -212,6 +237,18 @@ fn after_chunks(chunks: &mut Chunks, bytes: &[u8]) -> (usize, State) {
     }
 }
 
+impl Patience {
+    /// Waits while an answer is on its way, and no longer than this lasts.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.busy.is_answering() {
+            return Poll::Ready(());
+        }
+        let lasts = self.lasts;
+        let over = self.over.get_or_insert_with(|| Box::pin(sleep(lasts)));
+        over.as_mut().poll(cx)
+    }
+}
+
 impl<I: AsyncRead + Unpin> Watched<I> {
     /// Reads some bytes into what is held. Answers how many; none at the end.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -262,6 +299,9 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
                 State::Bytes(left) => return this.poll_body(cx, buf, left),
                 State::Head | State::Chunks(_) | State::Refused => {
                     if ready!(this.poll_hold(cx))? == 0 {
+                        if let (State::Head, Some(patience)) = (this.state, &mut this.patience) {
+                            ready!(patience.poll_end(cx));
+                        }
                         this.ended();
                         if this.passed.is_empty() {
                             return Poll::Ready(Ok(()));

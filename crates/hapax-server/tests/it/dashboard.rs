@@ -1,6 +1,53 @@
 //! The dashboard's page and files: open to everybody, of this build, and closed to everything from elsewhere.
 
 use crate::fixture::{Server, hapax};
+use crate::openapi::{filled, operations};
+
+/// What every page allows: its own scripts, styles and answers, no frame around it, and no text as a script.
+const POLICY: [&str; 9] = [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+    "form-action ",
+];
+
+#[test]
+fn every_page_has_the_policy_and_every_answer_is_taken_as_it_says() {
+    let server = Server::start();
+    let mut pages = 0;
+    for operation in operations().filter(|operation| operation.method == "get") {
+        let path = filled(operation.path, operation.value);
+        if path == "/v1/live" {
+            continue;
+        }
+        let answer = server.owner("GET", &path, "");
+        let sniffed = answer.header("x-content-type-options");
+        assert_eq!(sniffed, Some("nosniff"), "{path}");
+        let kind = answer.header("content-type").unwrap_or_default();
+        if !kind.starts_with("text/html") {
+            continue;
+        }
+        pages += 1;
+        let policy = answer.header("content-security-policy").unwrap();
+        for part in POLICY {
+            let has = policy.split("; ").any(|each| each.starts_with(part));
+            assert!(has, "{path}: {part} is not in {policy}");
+        }
+        for loose in ["unsafe", "*", "http:", "https:", "blob:"] {
+            assert!(!policy.contains(loose), "{path}: {policy}");
+        }
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
+    }
+    assert!(pages >= 4, "{pages} pages");
+    let refused = server.send("GET", "/v1/%3Cimg%20src=x%20onerror=alert(1)%3E", &[], b"");
+    assert_eq!(refused.header("content-type"), Some("application/json"));
+    assert_eq!(refused.header("x-content-type-options"), Some("nosniff"));
+}
 
 #[test]
 fn the_page_is_everywhere_under_ui_and_allows_nothing_from_elsewhere() {

@@ -2,6 +2,7 @@
 //! must print what the page shows. One test per page; a failure names the page, the line, the command and what it printed.
 
 mod links;
+mod named;
 mod page;
 mod shown;
 mod stage;

@@ -72,7 +72,9 @@ impl Victim {
             let answer = http::request(self.address(), "POST", "/echo", &headers, b"{\"a\":1}");
             assert_eq!((answer.status, answer.text().as_str()), (200, "{\"a\":1}"));
         } else {
-            let health = self.server.send("GET", "/health", &[], b"");
+            // Clients are given little time here, and a busy machine may need more of it than one has: it tries again.
+            let ask = |_| http::try_request(self.address(), "GET", "/health", &[], b"");
+            let health = (0..5).find_map(ask).unwrap();
             assert_eq!(health.json()["status"], "ok", "{}", health.text());
             assert_eq!(
                 self.server.owner("POST", "/v1/echo", "{\"a\":1}").status,
@@ -250,9 +252,22 @@ fn half_close(victim: &Victim) {
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer);
         let is_served = answer.starts_with(b"HTTP/1.1 200");
-        // One who sent all of it may be served, and may be taken for gone.
-        assert!(!is_served || cut == victim.plain().len(), "cut at {cut}");
+        assert_eq!(is_served, cut == victim.plain().len(), "cut at {cut}");
     }
+}
+
+/// A client that stops sending after its last request gets every answer, as one that goes on does.
+fn half_close_after_many(victim: &Victim) {
+    let mut client = http::connect(victim.address());
+    client
+        .write_all(victim.plain().repeat(100).as_bytes())
+        .unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).unwrap();
+    let answers = String::from_utf8_lossy(&answers);
+    let served = answers.matches("HTTP/1.1 200").count();
+    assert_eq!(served, 100, "{} bytes came", answers.len());
 }
 
 /// A body past the limit, told and untold.
@@ -288,6 +303,7 @@ fn attack(victim: &Victim) {
     overload_heads(address);
     overload_bodies(address);
     half_close(victim);
+    half_close_after_many(victim);
     mumble(address);
     never_read(victim);
     victim.is_well();
@@ -322,7 +338,10 @@ fn a_proxy_withstands_hostile_clients_and_does_not_grow() {
 }
 
 /// Opens a connection that comes from this address of the loopback network.
-async fn connect_from(from: [u8; 4], to: SocketAddr) -> std::io::Result<tokio::net::TcpStream> {
+pub(crate) async fn connect_from(
+    from: [u8; 4],
+    to: SocketAddr,
+) -> std::io::Result<tokio::net::TcpStream> {
     let socket = tokio::net::TcpSocket::new_v4()?;
     socket.bind((from, 0).into())?;
     socket.connect(to).await

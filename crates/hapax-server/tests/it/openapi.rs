@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use jsonschema::Validator;
+pub(crate) use routed::filled;
 use serde_json::{Value, json};
 
 use crate::fixture::succeed;

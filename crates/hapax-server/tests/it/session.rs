@@ -47,8 +47,23 @@ fn a_cookie_stands_for_its_token_everywhere(store: Store) {
     assert!(!set.contains("; Secure"), "{set}");
     let secret = token.rsplit('_').next().unwrap();
     assert!(!set.contains(secret), "the token is not in it");
-    let https = sign_in(&server, &token, &[("x-forwarded-proto", "https")]);
-    assert!(https.header("set-cookie").unwrap().ends_with("; Secure"));
+    let by_https = ("x-forwarded-proto", "https");
+    let https = sign_in(&server, &token, &[by_https]);
+    let set = https.header("set-cookie").unwrap();
+    assert!(set.ends_with("; Secure"), "{set}");
+    assert!(set.starts_with("__Host-hapax_session="), "{set}");
+    let secured = cookie(&https);
+    let session = with(
+        &server,
+        "GET",
+        "/session",
+        &[("cookie", &secured), by_https],
+    );
+    assert_eq!(session.status, 200, "{}", session.text());
+    // What a page of a sister domain can plant is no session where browsers come by https.
+    let planted = secured.trim_start_matches("__Host-");
+    let theirs = with(&server, "GET", "/session", &[("cookie", planted), by_https]);
+    assert_eq!(theirs.status, 401, "{}", theirs.text());
 
     let cookie = cookie(&answer);
     let mine = [("cookie", cookie.as_str())];
@@ -255,11 +270,11 @@ fn a_session_says_when_it_ends_and_one_that_has_ended_is_a_stranger() {
 #[test]
 fn guessing_a_token_at_the_door_is_slowed_down() {
     let server = Server::start();
-    let mut statuses = Vec::new();
-    for _ in 0..12 {
-        statuses.push(sign_in(&server, "guess", &[]).status);
-    }
+    let answers: Vec<Answer> = (0..12).map(|_| sign_in(&server, "guess", &[])).collect();
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!((statuses[0], statuses[11]), (401, 429), "{statuses:?}");
+    let wait = answers[11].header("retry-after").unwrap();
+    assert!((1..=60).contains(&wait.parse::<u64>().unwrap()), "{wait}");
     assert_eq!(
         sign_in(&server, &server.token(), &[]).status,
         204,

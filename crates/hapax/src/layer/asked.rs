@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hapax_core::canonical::{Document, Selection};
+use hapax_core::diff::masked_query;
 use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Subject, Tenant};
 use http::{HeaderMap, Method, Uri, header::CONTENT_TYPE};
 
@@ -114,7 +115,8 @@ impl Asked {
             policy: route.policy,
             request: Arc::new(Request {
                 method: self.method.to_string(),
-                path: self.path,
+                // The fingerprint has all of it; what is kept is for people to read.
+                path: masked_query(&self.path),
                 content_type: self.content_type,
                 content_hash,
                 body: Some(self.body),

@@ -84,3 +84,34 @@ async fn a_head_that_never_ends_or_is_none_is_passed_on_and_marked() {
     let (read, refused) = through(long.as_bytes(), 4096).await;
     assert_eq!((read.len(), refused), (long.len(), Some(0)));
 }
+
+/// A client that has sent one request and nothing more, and the request, which hyper has read.
+async fn ended(lasts: Duration) -> (tokio::io::DuplexStream, impl AsyncRead + Unpin, Arc<Busy>) {
+    let (mut client, server) = tokio::io::duplex(4096);
+    let (busy, watch) = (Arc::new(Busy::default()), Arc::new(Watch::default()));
+    let mut watched = Watched::new(server, watch, 8192).patient(Arc::clone(&busy), lasts);
+    client.write_all(GET.as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut head = vec![0; GET.len()];
+    watched.read_exact(&mut head).await.unwrap();
+    (client, watched, busy)
+}
+
+#[tokio::test]
+async fn the_end_of_what_a_client_sends_is_kept_back_while_it_waits_for_an_answer() {
+    let (_client, mut watched, busy) = ended(Duration::from_secs(3600)).await;
+    let request = Busy::enter(&busy);
+    let early = tokio::time::timeout(Duration::from_millis(20), watched.read_u8()).await;
+    assert!(early.is_err(), "the request is being answered");
+    drop(request);
+    let end = watched.read_u8().await.unwrap_err();
+    assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[tokio::test]
+async fn a_client_that_may_have_gone_is_not_answered_for_ever() {
+    let (_client, mut watched, busy) = ended(Duration::from_millis(20)).await;
+    let _request = Busy::enter(&busy);
+    let end = watched.read_u8().await.unwrap_err();
+    assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
+}

@@ -8,7 +8,7 @@ use crate::fixture::Server;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 /// The path with what the document gives as examples.
-fn filled(path: &str, operation: &Value) -> String {
+pub(crate) fn filled(path: &str, operation: &Value) -> String {
     let mut filled = path.to_owned();
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
         if parameter["in"] == "path" {

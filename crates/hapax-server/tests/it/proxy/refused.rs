@@ -163,6 +163,21 @@ fn nobody_leaves_the_base_path() {
     );
     assert_eq!(proxied.upstream.calls()[0].line, "GET /base/a HTTP/1.1");
     assert_eq!(proxied.upstream.count(), 1);
+    for path in [
+        "/a/../../admin",
+        "/a/%2E%2e/%2e./admin",
+        "/./../admin",
+        "/..",
+    ] {
+        assert_eq!(get(path), 400, "{path}");
+    }
+    assert_eq!(proxied.upstream.count(), 1);
+    // What is no step upwards goes on as it was written: the service decides what it means.
+    for path in ["/a%2fb", "/a%00b", "//a", "/a/.hidden", "/...", "/a%252e"] {
+        assert_eq!(get(path), 201, "{path}");
+        let line = format!("GET /base{path} HTTP/1.1");
+        assert_eq!(proxied.upstream.calls().last().unwrap().line, line);
+    }
 }
 
 #[test]

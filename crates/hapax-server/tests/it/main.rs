@@ -19,6 +19,7 @@ mod entries;
 mod errors;
 mod fences;
 mod fixture;
+mod forged;
 mod hostile;
 mod http;
 mod imports;

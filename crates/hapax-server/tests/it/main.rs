@@ -21,6 +21,7 @@ mod errors;
 mod failover;
 mod fences;
 mod fixture;
+mod forged;
 mod hostile;
 mod http;
 mod imports;

@@ -33,14 +33,27 @@ pub(super) fn is_canonical(literal: &str, shape: &Literal) -> bool {
 fn word(literal: &str, shape: &Literal) -> u64 {
     let unsigned = literal.strip_prefix('-').unwrap_or(literal).as_bytes();
     let (whole, rest) = unsigned.split_at(shape.integer_digits);
-    rest.iter().skip(1).fold(digits(whole), |word, digit| {
-        word * 10 + u64::from(digit - b'0')
-    })
+    // The point is no digit.
+    let fraction = rest.get(1..).unwrap_or_default();
+    append(append(0, whole), fraction)
 }
 
-fn digits(text: &[u8]) -> u64 {
-    text.iter()
-        .fold(0, |word, digit| word * 10 + u64::from(digit - b'0'))
+/// A number with these digits behind its own.
+fn append(mut word: u64, digits: &[u8]) -> u64 {
+    let (eights, rest) = digits.as_chunks::<8>();
+    for eight in eights {
+        word = word * 100_000_000 + number_of(*eight);
+    }
+    let digits = rest.iter().map(|digit| u64::from(digit - b'0'));
+    digits.fold(word, |word, digit| word * 10 + digit)
+}
+
+/// The number that eight digits write: pairs of digits, then pairs of pairs, each step for all of them at once.
+fn number_of(digits: [u8; 8]) -> u64 {
+    let ones = u64::from_le_bytes(digits) & 0x0F0F_0F0F_0F0F_0F0F;
+    let twos = (ones * 10 + (ones >> 8)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (twos * 100 + (twos >> 16)) & 0x0000_FFFF_0000_FFFF;
+    (fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF
 }
 
 /// The powers of ten that a double holds exactly.
@@ -201,6 +214,19 @@ mod tests {
         hcj(literal, &shape, &mut |bytes| out.extend_from_slice(bytes));
         let out = String::from_utf8(out).expect("digits");
         (is_canonical(literal, &shape), out)
+    }
+
+    #[test]
+    fn the_digits_of_a_literal_are_read_without_its_sign_and_point() {
+        for (literal, digits) in [
+            ("0.5", 5),
+            ("-12345678.12345678", 1_234_567_812_345_678),
+            ("9999999999999999999", 9_999_999_999_999_999_999),
+            ("-0.1234567890123456789", 1_234_567_890_123_456_789),
+        ] {
+            let shape = scan::number(literal.as_bytes(), 0).expect("a number");
+            assert_eq!(word(literal, &shape), digits, "{literal}");
+        }
     }
 
     #[test]

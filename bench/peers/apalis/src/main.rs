@@ -51,7 +51,8 @@ async fn main() -> Result<(), Failure> {
 }
 
 async fn enqueue(pool: &SqlitePool, count: usize) -> Result<(), Failure> {
-    let mut backend = SqliteStorage::<usize>::new(pool);
+    // The same queue as below: with_config names it anew.
+    let mut backend = SqliteStorage::<usize>::new(pool).with_config(Config::default());
     let mut jobs = stream::iter((0..count).map(|number| TaskBuilder::new(number).build()));
     backend.push_all(&mut jobs).await?;
     Ok(())

@@ -106,7 +106,11 @@ impl Case {
                 .get(name.split('.').next().unwrap())
                 .filter(|_| is_part)
             {
-                let length = part.metadata().unwrap().len();
+                // One that was just put in its place is no part any more.
+                let Ok(metadata) = part.metadata() else {
+                    continue;
+                };
+                let length = metadata.len();
                 let longest = lengths.entry((*page).clone()).or_insert(0);
                 *longest = length.max(*longest);
             }

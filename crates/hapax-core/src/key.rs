@@ -40,6 +40,22 @@ impl Key {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The first text in the order of bytes behind every key that begins like this one.
+    ///
+    /// ```
+    /// let key = hapax_core::Key::new("order-7")?;
+    /// assert_eq!(key.beyond(), "order-8");
+    /// # Ok::<(), hapax_core::Invalid>(())
+    /// ```
+    #[must_use]
+    pub fn beyond(&self) -> String {
+        let mut text = self.0.to_string();
+        // A key is of visible ASCII, so its last character has a next one.
+        let last = text.pop().map_or('!', |last| char::from(last as u8 + 1));
+        text.push(last);
+        text
+    }
 }
 
 impl fmt::Display for Key {

@@ -1,6 +1,7 @@
 //! The right to act under a key until a time. It does not renew itself: the engine's heartbeat does.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::outcome::Outcome;
 use crate::record::{Hold, Record, RecordId, State, Version};
@@ -59,14 +60,15 @@ pub struct Fence {
 #[derive(Debug)]
 #[must_use = "a dropped lease blocks its key until it runs out; settle or release it"]
 pub struct Lease {
-    held: Record,
+    held: Arc<Record>,
     hold: Hold,
 }
 
 impl Lease {
     /// The lease over `record`, if `record` is held (or in doubt) under this epoch by this owner.
     #[must_use]
-    pub fn of(record: Record, epoch: Epoch, owner: Owner) -> Option<Self> {
+    pub fn of(record: impl Into<Arc<Record>>, epoch: Epoch, owner: Owner) -> Option<Self> {
+        let record = record.into();
         let hold = record.hold()?;
         (hold.epoch == epoch && hold.owner == owner).then_some(Self { held: record, hold })
     }
@@ -75,6 +77,12 @@ impl Lease {
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.held
+    }
+
+    /// The same, to keep.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Record> {
+        self.held.clone()
     }
 
     /// The id of the record.
@@ -135,7 +143,8 @@ impl Lease {
     }
 
     /// Takes over what a renewal wrote. Returns whether it is still this lease.
-    pub fn renewed(&mut self, record: Record) -> bool {
+    pub fn renewed(&mut self, record: impl Into<Arc<Record>>) -> bool {
+        let record = record.into();
         match record.hold() {
             Some(hold) if hold.epoch == self.hold.epoch && hold.owner == self.hold.owner => {
                 self.held = record;

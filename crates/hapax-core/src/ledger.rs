@@ -1,5 +1,6 @@
 //! The seam that stores implement: a compare-and-set over records. It decides nothing.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ pub type Wake = Arc<dyn Fn(RecordId) + Send + Sync>;
 pub struct Move {
     /// The version that must be stored, or `None` if nothing may be stored.
     pub expect: Option<Version>,
-    /// The record to write.
-    pub next: Record,
+    /// The record to write. Whoever moves it may keep it too, without a copy.
+    pub next: Arc<Record>,
     /// Whether a settled outcome is taken back by this, so that caches must forget it.
     pub purges: bool,
     /// Whether the end of the record's time moves with it, which settling otherwise leaves alone.
@@ -51,10 +52,10 @@ pub enum Write {
 impl Move {
     /// The move that writes `next` where nothing is stored.
     #[must_use]
-    pub fn inserting(next: Record) -> Self {
+    pub fn inserting(next: impl Into<Arc<Record>>) -> Self {
         Self {
             expect: None,
-            next,
+            next: next.into(),
             purges: false,
             extends: false,
             note: None,
@@ -63,7 +64,8 @@ impl Move {
 
     /// The move from `seen` to `next`.
     #[must_use]
-    pub fn replacing(seen: &Record, next: Record) -> Self {
+    pub fn replacing(seen: &Record, next: impl Into<Arc<Record>>) -> Self {
+        let next = next.into();
         let purges = matches!(seen.state, State::Settled { .. });
         let extends = seen.expires_at != next.expires_at;
         Self {
@@ -90,7 +92,7 @@ impl Move {
 
     /// The move to `next` from what was seen.
     #[must_use]
-    pub fn from_seen(seen: Option<&Record>, next: Record) -> Self {
+    pub fn from_seen(seen: Option<&Record>, next: impl Into<Arc<Record>>) -> Self {
         match seen {
             Some(seen) => Self::replacing(seen, next),
             None => Self::inserting(next),
@@ -169,7 +171,7 @@ impl Capabilities {
     };
 }
 
-/// Which records a scan lists, newest first or, with a prefix, by their keys. Freed and swept records are not listed.
+/// Which records a scan lists, newest first. Freed and swept records are not listed.
 #[derive(Clone, Debug)]
 pub struct Scan {
     /// Whose records.
@@ -180,35 +182,14 @@ pub struct Scan {
     pub state: Option<&'static str>,
     /// Only about this subject.
     pub subject: Option<Subject>,
-    /// Only keys that begin like this, in the order of keys. It has no meaning beside a subject.
-    pub prefix: Option<Prefix>,
-    /// Only records after this one in the list, as a page's `next` gave it. It has no meaning beside a prefix.
+    /// Only keys that begin like this, byte for byte. It has no meaning beside a subject.
+    pub prefix: Option<Key>,
+    /// Only records after this one in the list, as a page's `next` gave it.
     pub after: Option<(Time, RecordId)>,
     /// At most this many, and never more than [`Scan::LIMIT_MAX`].
     pub limit: usize,
     /// How many records are looked at for one page, whether they are listed or not.
     pub looks_at: usize,
-}
-
-/// How a key begins, and behind which key a page does.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prefix {
-    /// The beginning. It has the form of a key.
-    pub text: Key,
-    /// Only keys after this one, as a page's `next_key` gave it.
-    pub after: Option<(Key, RecordId)>,
-}
-
-impl Prefix {
-    /// The first text in the order of keys that does not begin like this any more.
-    #[must_use]
-    pub fn end(&self) -> String {
-        let mut text = self.text.as_str().to_owned();
-        // A key is of visible ASCII, so its last character has a next one.
-        let last = text.pop().map_or('!', |last| char::from(last as u8 + 1));
-        text.push(last);
-        text
-    }
 }
 
 impl Scan {
@@ -237,12 +218,10 @@ impl Scan {
 /// still not be the last.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The records, in the order of the scan.
+    /// The records, newest first.
     pub records: Vec<Record>,
     /// Where the next page begins, if there is one.
     pub next: Option<(Time, RecordId)>,
-    /// The same for a scan with a prefix.
-    pub next_key: Option<(Key, RecordId)>,
 }
 
 /// One bounded step of cleaning up, for all tenants.
@@ -368,8 +347,22 @@ pub trait Ledger: Send + Sync + 'static {
     /// The record with this id, if it is this tenant's.
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>>;
 
-    /// A page of records, newest first or by their keys.
+    /// A page of records, newest first.
     fn scan(&self, scan: Scan) -> Answer<'_, Page>;
+
+    /// The spaces in which a tenant has records, swept ones included, in order and at most `limit` of them. With them a key
+    /// is found whose space nobody knows. A ledger that cannot tell lists its newest records, and takes theirs.
+    fn spaces(&self, tenant: Tenant, limit: usize) -> Answer<'_, Vec<Space>> {
+        let newest = Scan {
+            limit: Scan::LIMIT_MAX,
+            ..Scan::of(tenant)
+        };
+        Box::pin(async move {
+            let records = self.scan(newest).await?.records.into_iter();
+            let spaces: BTreeSet<Space> = records.map(|record| record.scope.space).collect();
+            Ok(spaces.into_iter().take(limit).collect())
+        })
+    }
 
     /// How many of the newest `looks_at` records of a tenant are in doubt. A ledger that cannot count lists them, and
     /// counts no further than a page.
@@ -416,6 +409,12 @@ pub trait Ledger: Send + Sync + 'static {
     /// `None` when the ledger cannot tell: then nothing may be answered from a cache.
     fn purges(&self) -> Option<u64> {
         None
+    }
+
+    /// The same number as it was a moment ago, for less. What is read from the ledger after this may be kept under it: if
+    /// the number has moved on in between, what is kept is not found, and that is all.
+    fn purges_lately(&self) -> Option<u64> {
+        self.purges()
     }
 
     /// A name of this store's own that no other store has, for what is kept of it elsewhere. `None` when it has none:

@@ -58,7 +58,7 @@ pub use fingerprint::{Fingerprint, Principal, Subject};
 pub use key::Key;
 pub use lease::{Epoch, Fence, Lease, Owner};
 pub use ledger::{
-    Answer, Capabilities, Durability, Ledger, Move, Page, Prefix, Scan, Swap, Sweep, Swept, Wake,
+    Answer, Capabilities, Durability, Ledger, Move, Page, Scan, Swap, Sweep, Swept, Wake,
 };
 pub use note::{Action, Note, NoteId, NotePage, NoteScan};
 pub use outcome::{Body, Outcome, Receipt};

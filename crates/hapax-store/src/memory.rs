@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hapax_core::{
-    Action, Answer, Durability, Error, Ledger, Move, Note, NoteId, NotePage, NoteScan, Page,
+    Action, Answer, Durability, Error, Key, Ledger, Move, Note, NoteId, NotePage, NoteScan, Page,
     Record, RecordId, Scan, Space, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
@@ -97,7 +97,7 @@ impl MemoryLedger {
         rows.insert(
             at,
             Stored {
-                record: step.next,
+                record: Arc::unwrap_or_clone(step.next),
                 forget_at: None,
             },
         );
@@ -203,11 +203,7 @@ impl MemoryLedger {
         let rows = self.rows();
         let rows = rows.values().map(|stored| &stored.record);
         let mut seen: Vec<&Record> = rows.filter(|record| is_seen(scan, record)).collect();
-        if scan.prefix.is_some() {
-            seen.sort_by_key(|record| (&record.key, record.id));
-        } else {
-            seen.sort_by_key(|record| std::cmp::Reverse((record.created_at, record.id)));
-        }
+        seen.sort_by_key(|record| std::cmp::Reverse((record.created_at, record.id)));
         let looks_at = match scan.subject {
             Some(_) => usize::MAX,
             None => scan.looks_at.max(1),
@@ -223,14 +219,8 @@ impl MemoryLedger {
         } else {
             last_seen
         };
-        let by_key = scan.prefix.is_some();
         Page {
-            next: end
-                .filter(|_| !by_key)
-                .map(|record| (record.created_at, record.id)),
-            next_key: end
-                .filter(|_| by_key)
-                .map(|record| (record.key.clone(), record.id)),
+            next: end.map(|record| (record.created_at, record.id)),
             records: listed.into_iter().cloned().collect(),
         }
     }
@@ -241,25 +231,21 @@ fn is_seen(scan: &Scan, record: &Record) -> bool {
     let of_subject = scan
         .subject
         .is_none_or(|subject| Some(subject) == record.subject);
-    let is_behind = match (&scan.prefix, scan.after) {
-        (Some(prefix), _) => {
-            let place = (record.key.clone(), record.id);
-            record.key.as_str().starts_with(prefix.text.as_str())
-                && prefix.after.as_ref().is_none_or(|after| place > *after)
-        }
-        (None, after) => after.is_none_or(|after| (record.created_at, record.id) < after),
-    };
+    let is_behind = scan
+        .after
+        .is_none_or(|after| (record.created_at, record.id) < after);
     let of_space = |space: &Space| *space == record.scope.space;
     record.scope.tenant == scan.tenant
         && of_subject
         && is_behind
-        && (scan.prefix.is_some() || scan.space.as_ref().is_none_or(of_space))
+        && scan.space.as_ref().is_none_or(of_space)
 }
 
 fn is_listed(scan: &Scan, record: &Record, now: Time) -> bool {
-    let of_space = |space: &Space| *space == record.scope.space;
+    let begins = |prefix: &Key| record.key.as_str().starts_with(prefix.as_str());
+    let prefix = scan.prefix.as_ref().filter(|_| scan.subject.is_none());
     !matches!(record.state, State::Free | State::Expired)
-        && scan.space.as_ref().is_none_or(of_space)
+        && prefix.is_none_or(begins)
         && scan.state.is_none_or(|state| state == record.word(now))
 }
 

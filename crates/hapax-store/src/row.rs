@@ -76,9 +76,21 @@ impl Row {
     /// The columns of `record`, sealed if there are keys for it.
     #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) fn of(record: &Record, ring: Option<&Ring>) -> Result<Self, Error> {
+        Self::with_request(record, &record.request, ring)
+    }
+
+    /// The same without what was asked, for a write that leaves that as it is: there is no need to pack it.
+    pub(crate) fn without_request(record: &Record, ring: Option<&Ring>) -> Result<Self, Error> {
+        Self::with_request(record, &Request::default(), ring)
+    }
+
+    fn with_request(
+        record: &Record,
+        request: &Request,
+        ring: Option<&Ring>,
+    ) -> Result<Self, Error> {
         let (tenant_id, id) = (record.scope.tenant.as_uuid(), record.id.as_uuid());
         let seal = Seal::new(ring, tenant_id, id);
-        let request = &record.request;
         let (fingerprint, content_hash) = seal.asked(&record.fingerprint, &request.content_hash)?;
         let hold = record.hold();
         let settled = match &record.state {
@@ -115,9 +127,9 @@ impl Row {
             lease_until: hold.map(|hold| hold.until.as_ms()),
             doubt,
             content_hash,
-            request_method: record.request.method.clone(),
+            request_method: request.method.clone(),
             request_path: seal.text("request_path", &request.path)?,
-            request_content_type: record.request.content_type.clone(),
+            request_content_type: request.content_type.clone(),
             request_body: request
                 .body
                 .as_ref()

@@ -149,7 +149,7 @@ impl World {
         if version != step.expect && !is_forced {
             return false;
         }
-        self.stored = Some(Kept(step.next.clone()));
+        self.stored = Some(Kept(Record::clone(&step.next)));
         self.forget_at = None;
         true
     }
@@ -286,7 +286,7 @@ fn write(world: &World, at: usize, step: &Move, bounds: Bounds) -> Next {
         }
         next.new_life();
     }
-    next.attempts[at] = Attempt::Granted(Box::new(Kept(step.next.clone())), next.life);
+    next.attempts[at] = Attempt::Granted(Box::new(Kept(Record::clone(&step.next))), next.life);
     Ok(next)
 }
 
@@ -311,7 +311,7 @@ fn renew(world: &World, at: usize, held: &Kept, life: u8, breaks: Breaks) -> Nex
     let mut next = world.clone();
     if next.swap(&step, breaks) {
         fenced(world, &held.0)?;
-        next.attempts[at] = Attempt::Granted(Box::new(Kept(step.next)), life);
+        next.attempts[at] = Attempt::Granted(Box::new(Kept(Record::clone(&step.next))), life);
     } else {
         next.attempts[at] = Attempt::Over;
     }

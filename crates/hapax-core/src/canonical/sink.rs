@@ -32,7 +32,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-const BUFFER_BYTES: usize = 4096;
+const BUFFER_BYTES: usize = 1024;
 
 /// A SHA-256 that gathers small slices before it hashes them.
 ///

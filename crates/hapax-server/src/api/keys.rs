@@ -3,9 +3,12 @@
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
+use futures_util::future::try_join_all;
 use hapax::layer::Route;
 use hapax_core::canonical;
-use hapax_core::{Key, Prefix, Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
+use hapax_core::{
+    Error, Key, Ledger, Record, RecordId, Scan, Scope, Space, State as Stored, Tenant, Time,
+};
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,6 +20,9 @@ use super::query::Query;
 use super::shown::{Shown, ShownBody};
 use crate::auth::Caller;
 use crate::problem::{self, Refusal};
+
+/// In how many spaces a key is looked for whose space is not said.
+const SPACES_MAX: usize = 200;
 
 /// The `{id}` of a path. What is not an id answers like an id that does not exist.
 #[derive(Clone, Copy)]
@@ -41,7 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Only keys that begin like this, in the order of keys.
+    /// Only keys that begin like this. The key that is just this is found however old it is, and comes first.
     #[param(min_length = 1, max_length = 255)]
     q: Option<String>,
     /// Only keys of this route pattern, such as `POST:bookings-hold`.
@@ -64,7 +70,7 @@ pub(crate) struct Page {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// Lists keys, newest first, or by their beginning. For one page no more than 20000 keys are looked at, so with a filter
+/// Lists keys, newest first. For one page no more than 20000 keys are looked at, so with a filter
 /// a page may have few items or none and still have a next one.
 #[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys",
     params(ListQuery), responses((status = 200, description = "A page of keys.", body = Page)),
@@ -84,17 +90,11 @@ pub(super) async fn list(
         scan.state = Some(word);
     }
     let no_cursor = || invalid("cursor", "is not a next_cursor of this list");
-    match (&query.q, &query.cursor) {
-        (Some(q), cursor) => {
-            let text = Key::new(q).map_err(|why| invalid("q", why.to_string()))?;
-            let after = cursor
-                .as_deref()
-                .map(|cursor| read_key_cursor(cursor).ok_or_else(no_cursor));
-            let after = after.transpose()?;
-            scan.prefix = Some(Prefix { text, after });
-        }
-        (None, Some(cursor)) => scan.after = Some(read_cursor(cursor).ok_or_else(no_cursor)?),
-        (None, None) => {}
+    if let Some(q) = &query.q {
+        scan.prefix = Some(Key::new(q).map_err(|why| invalid("q", why.to_string()))?);
+    }
+    if let Some(cursor) = &query.cursor {
+        scan.after = Some(read_cursor(cursor).ok_or_else(no_cursor)?);
     }
     if let Some(limit) = query.limit {
         if !(1..=Scan::LIMIT_MAX).contains(&limit) {
@@ -102,9 +102,55 @@ pub(super) async fn list(
         }
         scan.limit = limit;
     }
-    let page = app.store.ledger.scan(scan).await?;
-    let now = app.store.ledger.now();
+    let ledger = &*app.store.ledger;
+    let now = ledger.now();
+    let mut page = ledger.scan(scan.clone()).await?;
+    let mut named = named(ledger, &scan, now).await?;
+    named.truncate(scan.limit);
+    page.records
+        .retain(|record| named.iter().all(|one| one.id != record.id));
+    if scan.after.is_none() {
+        put_first(&mut page, named, scan.limit);
+    }
     Ok(Answer(shown_page(&page, now)))
+}
+
+/// Puts the records that were named on the page, before all others; what has no room then is on the next one.
+fn put_first(page: &mut hapax_core::Page, named: Vec<Record>, limit: usize) {
+    let room = limit.saturating_sub(named.len());
+    if page.records.len() > room {
+        page.records.truncate(room);
+        let before_all = (
+            Time::from_ms(i64::MAX),
+            RecordId::from_uuid(uuid::Uuid::max()),
+        );
+        let last = page.records.last();
+        page.next = Some(last.map_or(before_all, |record| (record.created_at, record.id)));
+    }
+    page.records.splice(..0, named);
+}
+
+/// The records whose key is just what the scan's keys begin with, in whatever space. They are found by their ids, not looked
+/// for, so they may be of any age. They are on the first page and on no other.
+async fn named(ledger: &dyn Ledger, scan: &Scan, now: Time) -> Result<Vec<Record>, Error> {
+    let Some(key) = &scan.prefix else {
+        return Ok(Vec::new());
+    };
+    let spaces = match &scan.space {
+        Some(space) => vec![space.clone()],
+        None => ledger.spaces(scan.tenant, SPACES_MAX).await?,
+    };
+    let found = try_join_all(spaces.into_iter().map(|space| {
+        let scope = Scope {
+            tenant: scan.tenant,
+            space,
+        };
+        ledger.find(scan.tenant, RecordId::of(&scope, key))
+    }));
+    let found = found.await?.into_iter().flatten().filter(exists);
+    Ok(found
+        .filter(|record| scan.state.is_none_or(|state| state == record.word(now)))
+        .collect())
 }
 
 /// A page as the API and `hapax keys list` show it.
@@ -115,10 +161,7 @@ pub(crate) fn shown_page(page: &hapax_core::Page, now: Time) -> Page {
             .iter()
             .map(|record| Item::of(record, now))
             .collect(),
-        next_cursor: page
-            .next
-            .map(cursor)
-            .or_else(|| page.next_key.as_ref().map(key_cursor)),
+        next_cursor: page.next.map(cursor),
     }
 }
 
@@ -332,15 +375,6 @@ fn read_cursor(text: &str) -> Option<(Time, RecordId)> {
     Some((Time::from_ms(ms.parse().ok()?), id.parse().ok()?))
 }
 
-fn key_cursor((key, id): &(Key, RecordId)) -> String {
-    format!("k{}_{key}", id.as_uuid().simple())
-}
-
-fn read_key_cursor(text: &str) -> Option<(Key, RecordId)> {
-    let (id, key) = text.strip_prefix('k')?.split_once('_')?;
-    Some((Key::new(key).ok()?, id.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,9 +414,6 @@ mod tests {
         assert_eq!(read_cursor(&cursor(place)), Some(place));
         for wrong in ["", "_", "1_", "x_7", "1760000000000"] {
             assert_eq!(read_cursor(wrong), None, "{wrong}");
-            assert_eq!(read_key_cursor(wrong), None, "{wrong}");
         }
-        let place = (Key::new("a_b:c").unwrap(), place.1);
-        assert_eq!(read_key_cursor(&key_cursor(&place)), Some(place));
     }
 }

@@ -1,4 +1,4 @@
-//! The lists that pages read: keys by their beginning, jobs by id, entries, plans as graphs, and how the server is set up.
+//! The lists that pages read: keys by how they begin, jobs by id, entries, plans as graphs, and how the server is set up.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,7 @@ use crate::both::{Node, Store, on_both_stores};
 
 on_both_stores! {
     keys_are_found_by_their_beginning_page_by_page,
+    a_key_that_is_named_whole_comes_first_however_old_it_is,
     a_job_is_found_by_its_id_and_by_its_work,
     entries_are_listed_by_source_and_words_and_shown_whole,
     a_plan_is_shown_with_how_far_it_is,
@@ -47,11 +48,11 @@ fn keys_are_found_by_their_beginning_page_by_page(store: Store) {
                 .map(|item| item["key"].clone()),
         );
         match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={}", next.replace('%', "%25")),
+            Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }
-    assert_eq!(found, ["order-%", "order-10", "order-2"]);
+    assert_eq!(found, ["order-%", "order-10", "order-2"], "newest first");
     let of = |query: &str| get(&node, query)["items"].as_array().unwrap().len();
     assert_eq!(of("/v1/keys?q=o&route=POST:orders&state=settled"), 4);
     assert_eq!(of("/v1/keys?q=o&state=held"), 0);
@@ -60,6 +61,52 @@ fn keys_are_found_by_their_beginning_page_by_page(store: Store) {
     assert_eq!(refused(&node, "/v1/keys?q="), "q");
     assert_eq!(refused(&node, "/v1/keys?q=%C3%A9"), "q");
     assert_eq!(refused(&node, "/v1/keys?q=o&cursor=1_2"), "cursor");
+}
+
+fn a_key_that_is_named_whole_comes_first_however_old_it_is(store: Store) {
+    let node = store.serve("");
+    for (key, path) in [
+        ("k", "/api/v1/orders"),
+        ("k", "/api/v1/refunds"),
+        ("k2", "/api/v1/orders"),
+        ("k3", "/api/v1/orders"),
+    ] {
+        let claim = json!({"key": key, "method": "POST", "path": path, "body": {}});
+        crate::both::completed(&node, &claim, &json!({"ok": true}));
+    }
+    for limit in [1, 2, 3, 50] {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = get(&node, &format!("/v1/keys?q=k&limit={limit}{cursor}"));
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit, "{page}");
+            found.extend(
+                items
+                    .iter()
+                    .map(|item| format!("{} {}", item["key"], item["route_pattern"])),
+            );
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        let (first, rest) = found.split_at(limit.min(2));
+        assert!(
+            first.iter().all(|one| one.starts_with("\"k\" ")),
+            "{found:?}"
+        );
+        let mut all = found.clone();
+        all.sort();
+        all.dedup();
+        assert_eq!(
+            (all.len(), found.len()),
+            (4, 4),
+            "each once: {found:?}, {rest:?}"
+        );
+    }
+    let of = |query: &str| get(&node, query)["items"].as_array().unwrap().len();
+    assert_eq!(of("/v1/keys?q=k&route=POST:refunds"), 1);
+    assert_eq!(of("/v1/keys?q=k2&state=held"), 0);
 }
 
 fn a_job_is_found_by_its_id_and_by_its_work(store: Store) {

@@ -22,6 +22,7 @@ const ROUTES: &[&str] = &[
     "/v1/keys",
     "/v1/keys?limit=500",
     "/v1/keys?q=many-77",
+    "/v1/keys?q=many-500000",
     "/v1/keys?q=m",
     "/v1/keys?q=m&state=held",
     "/v1/keys?route=POST:rare",

@@ -16,6 +16,7 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
          ORDER BY created_at DESC, id DESC
          LIMIT $8::bigint) AS seen
  WHERE state NOT IN ('free', 'expired')
+   AND ($9::text IS NULL OR (idempotency_key COLLATE "C" >= $9 AND idempotency_key COLLATE "C" < $10::text))
    AND ($4::text IS NULL OR route_pattern = $4)
    AND ($5::text IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= $7::timestamptz THEN 'in_doubt' ELSE state END = $5)
  ORDER BY created_at DESC, id DESC

@@ -15,6 +15,7 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
   FROM idempotency_keys AS row INDEXED BY idx_idempotency_route
  WHERE tenant_id = ?1 AND route_pattern = ?4 AND (created_at, id) < (?2, ?3) AND (created_at, id) >= (?8, ?9)
    AND state NOT IN ('free', 'expired')
+   AND (?10 IS NULL OR (idempotency_key >= ?10 AND idempotency_key < ?11))
    AND (?5 IS NULL OR CASE WHEN state = 'held' AND on_lost = 'hold' AND lease_until <= ?7 THEN 'in_doubt' ELSE state END = ?5)
  ORDER BY created_at DESC, id DESC
  LIMIT ?6;

@@ -90,7 +90,7 @@ pub async fn the_same_key_twice_in_a_batch_is_applied_in_order(subject: &Subject
         insert(subject, &claim),
         insert(subject, &subject.again(&claim)),
     );
-    let winner = first.next.clone();
+    let winner = Record::clone(&first.next);
 
     let swaps = swap(subject, vec![first, second]).await;
 

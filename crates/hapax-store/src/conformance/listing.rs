@@ -1,8 +1,9 @@
-//! Lists of records: by their keys, by their route, and past what is not listed, never more than is allowed at a time.
+//! Lists of records: newest first, by how their keys begin, by their route, and past what is not listed, never more than is
+//! allowed at a time.
 
 use std::time::Duration;
 
-use hapax_core::{Key, OnLost, Outcome, Page, Policy, Prefix, Scan, Space, Sweep, Tenant};
+use hapax_core::{Key, OnLost, Outcome, Page, Policy, Scan, Space, Sweep, Tenant};
 
 use super::subject::{Subject, space, tenant};
 
@@ -19,14 +20,9 @@ async fn all(subject: &Subject, mut scan: Scan) -> (Vec<String>, usize) {
         assert!(pages < 1000, "the list comes to an end");
         assert!(page.records.len() <= scan.limit);
         keys.extend(page.records.iter().map(|record| record.key.to_string()));
-        assert!(
-            page.next.is_none() || scan.prefix.is_none(),
-            "a list by keys goes on by keys"
-        );
-        match (page.next, page.next_key, &mut scan.prefix) {
-            (Some(next), _, _) => scan.after = Some(next),
-            (None, Some(next), Some(prefix)) => prefix.after = Some(next),
-            (None, _, _) => return (keys, pages),
+        match page.next {
+            Some(next) => scan.after = Some(next),
+            None => return (keys, pages),
         }
     }
 }
@@ -39,15 +35,14 @@ async fn settled(subject: &Subject, of: Tenant, route: &str, key: &str) {
 }
 
 fn beginning(of: Tenant, text: &str, limit: usize) -> Scan {
-    let text = Key::new(text).expect("a key");
     Scan {
-        prefix: Some(Prefix { text, after: None }),
+        prefix: Some(Key::new(text).expect("a key")),
         limit,
         ..Scan::of(of)
     }
 }
 
-/// Keys are found by how they begin, in the order of their bytes, page by page and whatever a pattern would mean.
+/// Keys are found by how they begin, newest first, page by page and whatever a pattern would mean.
 pub async fn keys_are_found_by_how_they_begin(subject: &Subject) {
     if !subject.lists().await {
         return;
@@ -65,11 +60,11 @@ pub async fn keys_are_found_by_how_they_begin(subject: &Subject) {
         };
         assert_eq!(
             found("a").await,
-            ["a", "a%", "aZ", "a_1", "ab", "ab", "a~", "a~~"]
+            ["ab", "a~~", "aZ", "a~", "a", "a%", "ab", "a_1"]
         );
         assert_eq!(found("a%").await, ["a%"]);
         assert_eq!(found("a_").await, ["a_1"]);
-        assert_eq!(found("a~").await, ["a~", "a~~"]);
+        assert_eq!(found("a~").await, ["a~~", "a~"]);
         assert_eq!(found("ab").await, ["ab", "ab"]);
         assert!(found("abc").await.is_empty());
     }
@@ -129,11 +124,43 @@ pub async fn a_page_ends_where_it_may_look_no_further(subject: &Subject) {
     let everything = all(subject, looking(Scan::of(Tenant::DEFAULT))).await.0;
     assert_eq!(everything.len(), 13);
 
-    let by_key = looking(Scan {
+    let held = looking(Scan {
         state: Some("held"),
         ..beginning(Tenant::DEFAULT, "k", 2)
     });
-    assert_eq!(all(subject, by_key).await.0, ["k99"]);
+    assert_eq!(all(subject, held).await.0, ["k99"]);
+    let oldest = looking(beginning(Tenant::DEFAULT, "k00", 2));
+    let first = page(subject, oldest.clone()).await;
+    assert!(first.records.is_empty() && first.next.is_some());
+    assert_eq!(all(subject, oldest).await.0, ["k00"]);
+}
+
+/// The spaces of a tenant are told in order, each once, and no more than are asked for.
+pub async fn spaces_are_told_once_each(subject: &Subject) {
+    if !subject.lists().await {
+        return;
+    }
+    let told = async |of: Tenant, limit: usize| -> Vec<String> {
+        let spaces = subject.ledger.spaces(of, limit).await;
+        let spaces = spaces.expect("the ledger answers").into_iter();
+        spaces.map(|space| space.to_string()).collect()
+    };
+    assert!(told(Tenant::DEFAULT, 10).await.is_empty());
+    for (route, key) in [
+        ("POST:b", "1"),
+        ("POST:a", "1"),
+        ("POST:b", "2"),
+        ("PUT:c-{id}", "3"),
+    ] {
+        settled(subject, Tenant::DEFAULT, route, key).await;
+    }
+    settled(subject, tenant(2), "POST:theirs", "1").await;
+    assert_eq!(
+        told(Tenant::DEFAULT, 10).await,
+        ["POST:a", "POST:b", "PUT:c-{id}"]
+    );
+    assert_eq!(told(Tenant::DEFAULT, 2).await, ["POST:a", "POST:b"]);
+    assert_eq!(told(tenant(2), 10).await, ["POST:theirs"]);
 }
 
 /// What was swept is walked past, and not for ever at once.

@@ -93,6 +93,7 @@ macro_rules! ledger_conformance {
         );
         $crate::conformance_cases!($open, listing:
             keys_are_found_by_how_they_begin,
+            spaces_are_told_once_each,
             a_page_ends_where_it_may_look_no_further,
             swept_records_are_not_listed_and_do_not_hide_the_others,
             doubts_are_counted_among_the_newest,

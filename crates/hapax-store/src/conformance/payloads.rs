@@ -158,7 +158,7 @@ pub async fn every_field_of_a_record_comes_back(subject: &Subject) {
     );
     let expected = settle.next.clone();
     assert_eq!(subject.swap(settle).await, Swap::Written);
-    assert_eq!(subject.stored(&claim).await, Some(expected));
+    assert_eq!(subject.stored(&claim).await.as_ref(), Some(&*expected));
 }
 
 /// When a settled outcome is taken back, caches everywhere can tell.

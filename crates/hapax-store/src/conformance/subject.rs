@@ -186,6 +186,7 @@ impl Subject {
         let (ledger, of) = (&self.ledger, Tenant::DEFAULT);
         refused(ledger.scan(Scan::of(of)).await.map(drop), "a list");
         refused(ledger.doubts(of, 10).await.map(drop), "a count");
+        refused(ledger.spaces(of, 10).await.map(drop), "the spaces");
         false
     }
 
@@ -245,7 +246,8 @@ fn refused(answer: Result<(), Error>, what: &str) {
 ///
 /// # Panics
 /// When the record is not held.
-pub(super) fn lease(record: Record) -> Lease {
+pub(super) fn lease(record: impl Into<Arc<Record>>) -> Lease {
+    let record = record.into();
     let hold = record.hold().expect("a granted record is held");
     Lease::of(record, hold.epoch, hold.owner).expect("the hold is its own")
 }

@@ -1,7 +1,6 @@
 //! Records as arrays of column values for `UNNEST`, and rows of the database back into records.
 //! It runs no statement.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hapax_core::{Error, Kind, Move, Note, Time, ledger::Write};
@@ -33,15 +32,14 @@ impl Step {
     /// The columns of a move, sealed if there are keys for it.
     pub(super) fn of(step: Move, ring: Option<&Ring>) -> Result<Self, Error> {
         let (write, ends) = (step.write(), step.ends());
-        let mut next = step.next;
-        if matches!(write, Write::Renew | Write::Settle) {
-            // What was asked stays as it is, so there is no need to pack it.
-            next.request = Arc::default();
-        }
+        let row = match write {
+            Write::Renew | Write::Settle => Row::without_request(&step.next, ring)?,
+            Write::Insert | Write::Replace => Row::of(&step.next, ring)?,
+        };
         Ok(Self {
             write,
             expected: step.expect.map(|version| version.0),
-            row: Row::of(&next, ring)?,
+            row,
             note: step.note,
             ends,
         })

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use hapax_core::{
     Answer, Chore, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
-    RecordId, Scan, State, Swap, Sweep, Swept, Tenant, Time, Wake,
+    RecordId, Scan, Space, State, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use crate::db_clock as clock;
@@ -331,9 +331,12 @@ impl Ledger for PgLedger {
             Ok(Page {
                 records: pack::open(found.rows, rings).await?,
                 next: found.next,
-                next_key: found.next_key,
             })
         })
+    }
+
+    fn spaces(&self, tenant: Tenant, limit: usize) -> Answer<'_, Vec<Space>> {
+        Box::pin(self.reader.spaces(tenant, limit))
     }
 
     fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {

@@ -1,6 +1,6 @@
-//! Pages of rows: newest first, or by their keys. No more rows are looked at than the scan allows.
+//! Pages of rows, newest first. No more rows are looked at than the scan allows.
 
-use hapax_core::{Error, Key, Kind, Prefix, RecordId, Scan, Space, Tenant, Time};
+use hapax_core::{Error, Key, Kind, RecordId, Scan, Space, Tenant, Time};
 use uuid::Uuid;
 
 use super::columns::{self, Param, get};
@@ -11,9 +11,8 @@ const SCAN: &str = include_str!("../../sql/postgres/scan.sql");
 const SCAN_FLOOR: &str = include_str!("../../sql/postgres/scan_floor.sql");
 const SCAN_SPACE: &str = include_str!("../../sql/postgres/scan_space.sql");
 const SCAN_SPACE_FLOOR: &str = include_str!("../../sql/postgres/scan_space_floor.sql");
-const SCAN_PREFIX: &str = include_str!("../../sql/postgres/scan_prefix.sql");
-const SCAN_PREFIX_END: &str = include_str!("../../sql/postgres/scan_prefix_end.sql");
 const SCAN_SUBJECT: &str = include_str!("../../sql/postgres/scan_subject.sql");
+const SPACES: &str = include_str!("../../sql/postgres/spaces.sql");
 const DOUBTS: &str = include_str!("../../sql/postgres/doubts.sql");
 
 /// The rows of a page, and where the next one begins.
@@ -21,19 +20,11 @@ const DOUBTS: &str = include_str!("../../sql/postgres/doubts.sql");
 pub(super) struct Found {
     pub(super) rows: Vec<Stored>,
     pub(super) next: Option<(Time, RecordId)>,
-    pub(super) next_key: Option<(Key, RecordId)>,
 }
 
 impl Reader {
     /// A page of one tenant's rows.
     pub(super) async fn scan(&self, scan: &Scan, now: Time) -> Result<Found, Error> {
-        match (&scan.subject, &scan.prefix) {
-            (None, Some(prefix)) => self.by_key(scan, prefix, now).await,
-            (_, _) => self.newest(scan, now).await,
-        }
-    }
-
-    async fn newest(&self, scan: &Scan, now: Time) -> Result<Found, Error> {
         let tenant = scan.tenant.as_uuid();
         let (before, id) = match scan.after {
             Some((created_at, id)) => (columns::moment(created_at.as_ms()), id.as_uuid()),
@@ -41,6 +32,8 @@ impl Reader {
         };
         let space = scan.space.as_ref().map(Space::as_str);
         let (ask, looks_at, now) = (ask(scan), looks_at(scan), columns::moment(now.as_ms()));
+        let prefix = scan.prefix.as_ref().map(Key::as_str);
+        let beyond = scan.prefix.as_ref().map(Key::beyond);
         let subject = scan.subject.map(|subject| subject.as_bytes().to_vec());
         let mut params: Vec<Param<'_>> = vec![&tenant, &before, &id, &space, &scan.state, &ask];
         let sql = if let Some(subject) = &subject {
@@ -49,7 +42,7 @@ impl Reader {
             SCAN_SUBJECT
         } else {
             params.push(&now);
-            params.push(&looks_at);
+            params.extend([&looks_at as Param<'_>, &prefix, &beyond]);
             if space.is_some() { SCAN_SPACE } else { SCAN }
         };
         let (rows, full) = self.page(scan, sql, &params).await?;
@@ -72,59 +65,20 @@ impl Reader {
             };
             next = found.first().map(floor).transpose()?;
         }
-        Ok(Found {
-            rows,
-            next,
-            next_key: None,
-        })
+        Ok(Found { rows, next })
     }
 
-    async fn by_key(&self, scan: &Scan, prefix: &Prefix, now: Time) -> Result<Found, Error> {
-        let tenant = scan.tenant.as_uuid();
-        let (after, id) = match &prefix.after {
-            Some((key, id)) => (key.as_str(), id.as_uuid()),
-            None => (prefix.text.as_str(), Uuid::nil()),
-        };
-        let (end, end_id) = (prefix.end(), Uuid::nil());
-        let space = scan.space.as_ref().map(Space::as_str);
-        let (ask, looks_at, now) = (ask(scan), looks_at(scan), columns::moment(now.as_ms()));
-        let params: [Param<'_>; 10] = [
-            &tenant,
-            &after,
-            &id,
-            &space,
-            &scan.state,
-            &ask,
-            &now,
-            &looks_at,
-            &end,
-            &end_id,
-        ];
-        let (rows, full) = self.page(scan, SCAN_PREFIX, &params).await?;
-        let next_key = if full {
-            let last = rows.last();
-            last.map(|row| key(&row.idempotency_key, row.id))
-                .transpose()?
-        } else {
-            let skip = looks_at - 1;
-            let params: [Param<'_>; 6] = [&tenant, &after, &id, &skip, &end, &end_id];
-            let found = self
-                .scoped(
-                    "listing records",
-                    SET_TENANT,
-                    &tenant,
-                    SCAN_PREFIX_END,
-                    &params,
-                )
-                .await?;
-            let end = |row| key(get(row, 0)?, get(row, 1)?);
-            found.first().map(end).transpose()?
-        };
-        Ok(Found {
-            rows,
-            next: None,
-            next_key,
-        })
+    /// The spaces in which a tenant has rows, in order.
+    pub(super) async fn spaces(&self, tenant: Tenant, limit: usize) -> Result<Vec<Space>, Error> {
+        let (tenant, limit) = (tenant.as_uuid(), i64::try_from(limit).unwrap_or(i64::MAX));
+        let params: [Param<'_>; 2] = [&tenant, &limit];
+        let rows = self
+            .scoped("listing spaces", SET_TENANT, &tenant, SPACES, &params)
+            .await?;
+        let damaged = |why| Error::new(Kind::Corrupt, "listing spaces").caused_by(why);
+        rows.iter()
+            .map(|row| Space::new(get::<&str>(row, 0)?).map_err(damaged))
+            .collect()
     }
 
     /// How many of the newest rows are in doubt.
@@ -159,11 +113,6 @@ impl Reader {
         let rows = found.iter().take(limit).map(columns::stored);
         Ok((rows.collect::<Result<_, _>>()?, found.len() > limit))
     }
-}
-
-fn key(text: &str, id: Uuid) -> Result<(Key, RecordId), Error> {
-    let damaged = |why| Error::new(Kind::Corrupt, "listing records").caused_by(why);
-    Ok((Key::new(text).map_err(damaged)?, RecordId::from_uuid(id)))
 }
 
 /// One more than asked tells whether there is a next page.

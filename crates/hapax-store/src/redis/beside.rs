@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hapax_core::{
     Answer, Capabilities, Chore, Durability, Error, Ledger, Move, Note, NotePage, NoteScan, Page,
-    Record, RecordId, Scan, Swap, Sweep, Swept, Tenant, Time, Wake,
+    Record, RecordId, Scan, Space, Swap, Sweep, Swept, Tenant, Time, Wake,
 };
 
 use super::ledger::RedisLedger;
@@ -111,6 +111,10 @@ impl Ledger for BesideDatabase {
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
         self.keys.scan(scan)
+    }
+
+    fn spaces(&self, tenant: Tenant, limit: usize) -> Answer<'_, Vec<Space>> {
+        self.keys.spaces(tenant, limit)
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {

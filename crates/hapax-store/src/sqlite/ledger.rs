@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use hapax_core::{
     Answer, Durability, Error, Kind, Ledger, Move, Note, NotePage, NoteScan, Page, Record,
-    RecordId, Scan, Swap, Sweep, Swept, Tenant, Time,
+    RecordId, Scan, Space, Swap, Sweep, Swept, Tenant, Time,
 };
 
 use super::moves;
@@ -90,6 +90,10 @@ impl Ledger for SqliteLedger {
         Box::pin(self.read(move |connection| pages::scan(connection, vault.as_deref(), &scan, now)))
     }
 
+    fn spaces(&self, tenant: Tenant, limit: usize) -> Answer<'_, Vec<Space>> {
+        Box::pin(self.read(move |connection| pages::spaces(connection, tenant, limit)))
+    }
+
     fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {
         let now = self.now();
         Box::pin(self.read(move |connection| pages::doubts(connection, tenant, looks_at, now)))
@@ -133,6 +137,10 @@ impl Ledger for SqliteLedger {
 
     fn purges(&self) -> Option<u64> {
         self.purges.shown()
+    }
+
+    fn purges_lately(&self) -> Option<u64> {
+        Some(self.purges.lately())
     }
 
     fn identity(&self) -> Answer<'_, Option<uuid::Uuid>> {

@@ -1,6 +1,6 @@
-//! Pages of rows: newest first, or by their keys. No more rows are looked at than the scan allows.
+//! Pages of rows, newest first. No more rows are looked at than the scan allows.
 
-use hapax_core::{Error, Key, Kind, Page, Prefix, Record, RecordId, Scan, Space, Tenant, Time};
+use hapax_core::{Error, Key, Kind, Page, Record, RecordId, Scan, Space, Tenant, Time};
 use rusqlite::{Connection, OptionalExtension, Rows, params};
 use uuid::Uuid;
 
@@ -13,9 +13,8 @@ const SCAN: &str = include_str!("../../sql/sqlite/scan.sql");
 const SCAN_FLOOR: &str = include_str!("../../sql/sqlite/scan_floor.sql");
 const SCAN_SPACE: &str = include_str!("../../sql/sqlite/scan_space.sql");
 const SCAN_SPACE_FLOOR: &str = include_str!("../../sql/sqlite/scan_space_floor.sql");
-const SCAN_PREFIX: &str = include_str!("../../sql/sqlite/scan_prefix.sql");
-const SCAN_PREFIX_END: &str = include_str!("../../sql/sqlite/scan_prefix_end.sql");
 const SCAN_SUBJECT: &str = include_str!("../../sql/sqlite/scan_subject.sql");
+const SPACES: &str = include_str!("../../sql/sqlite/spaces.sql");
 const DOUBTS: &str = include_str!("../../sql/sqlite/doubts.sql");
 
 /// A page ends early once it holds this much of bodies.
@@ -37,10 +36,9 @@ pub(super) fn scan(
     now: Time,
 ) -> Result<Page, Fault> {
     let seen = connection.unchecked_transaction()?;
-    match (&scan.subject, &scan.prefix) {
-        (Some(_), _) => of_subject(&seen, vault, scan, now),
-        (None, Some(prefix)) => by_key(&seen, vault, scan, prefix, now),
-        (None, None) => newest(&seen, vault, scan, now),
+    match scan.subject {
+        Some(_) => of_subject(&seen, vault, scan, now),
+        None => newest(&seen, vault, scan, now),
     }
 }
 
@@ -80,6 +78,8 @@ fn newest(
         now.as_ms(),
         from,
         from_id,
+        scan.prefix.as_ref().map(Key::as_str),
+        scan.prefix.as_ref().map(Key::beyond),
     ])?;
     let read = read_page(connection, vault, rows, scan)?;
     let last = read
@@ -90,61 +90,6 @@ fn newest(
         floor.map(|(at, id)| (Time::from_ms(at), RecordId::from_uuid(Uuid::from_bytes(id))));
     Ok(Page {
         next: if read.full { last } else { floor },
-        next_key: None,
-        records: read.records,
-    })
-}
-
-fn by_key(
-    connection: &Connection,
-    vault: Option<&Vault>,
-    scan: &Scan,
-    prefix: &Prefix,
-    now: Time,
-) -> Result<Page, Fault> {
-    let tenant = scan.tenant.as_uuid();
-    let tenant = tenant.as_bytes();
-    let after = prefix.after.as_ref();
-    let after_id = after.map(|(_, id)| id.as_uuid());
-    let after_id = after_id.as_ref().map_or(NO_ID, |id| &id.as_bytes()[..]);
-    let after = after.map_or(prefix.text.as_str(), |(key, _)| key.as_str());
-    let beyond = prefix.end();
-    let params = params![tenant, after, after_id, offset(scan), beyond, NO_ID];
-    let end: Option<(String, [u8; 16])> = connection
-        .prepare_cached(SCAN_PREFIX_END)?
-        .query_row(params, pair)
-        .optional()?;
-    let (up_to, up_to_id) = match &end {
-        Some((key, id)) => (key.as_str(), &id[..]),
-        None => (beyond.as_str(), NO_ID),
-    };
-    let mut statement = connection.prepare_cached(SCAN_PREFIX)?;
-    let rows = statement.query(params![
-        tenant,
-        after,
-        after_id,
-        scan.space.as_ref().map(Space::as_str),
-        scan.state,
-        ask(scan),
-        now.as_ms(),
-        up_to,
-        up_to_id,
-    ])?;
-    let read = read_page(connection, vault, rows, scan)?;
-    let last = read.records.last();
-    let next_key = if read.full {
-        last.map(|record| (record.key.clone(), record.id))
-    } else {
-        end.map(|(key, id)| {
-            let damaged = |why| Error::new(Kind::Corrupt, "listing records").caused_by(why);
-            let key = Key::new(&key).map_err(damaged)?;
-            Ok::<_, Fault>((key, RecordId::from_uuid(Uuid::from_bytes(id))))
-        })
-        .transpose()?
-    };
-    Ok(Page {
-        next: None,
-        next_key,
         records: read.records,
     })
 }
@@ -171,9 +116,27 @@ fn of_subject(
     let last = read.records.last().filter(|_| read.full);
     Ok(Page {
         next: last.map(|record| (record.created_at, record.id)),
-        next_key: None,
         records: read.records,
     })
+}
+
+/// The spaces in which a tenant has rows, in order.
+pub(super) fn spaces(
+    connection: &Connection,
+    tenant: Tenant,
+    limit: usize,
+) -> Result<Vec<Space>, Fault> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let tenant = tenant.as_uuid();
+    let mut statement = connection.prepare_cached(SPACES)?;
+    let mut rows = statement.query(params![tenant.as_bytes(), limit])?;
+    let mut spaces = Vec::new();
+    while let Some(row) = rows.next()? {
+        let damaged = |why| Error::new(Kind::Corrupt, "listing spaces").caused_by(why);
+        let name: String = row.get(0)?;
+        spaces.push(Space::new(&name).map_err(damaged)?);
+    }
+    Ok(spaces)
 }
 
 /// How many of the newest rows are in doubt.
@@ -266,12 +229,8 @@ mod tests {
                 "COVERING INDEX idx_idempotency_route (tenant_id=? AND route_pattern=?",
             ),
             (
-                SCAN_PREFIX,
-                "INDEX idx_idempotency_key (tenant_id=? AND (idempotency_key,id)>(?,?)",
-            ),
-            (
-                SCAN_PREFIX_END,
-                "COVERING INDEX idx_idempotency_key (tenant_id=? AND (idempotency_key,id)>(?,?)",
+                SPACES,
+                "COVERING INDEX idx_idempotency_route (tenant_id=? AND route_pattern>?)",
             ),
             (SCAN_SUBJECT, "INDEX idx_idempotency_subject"),
             (DOUBTS, "INDEX idx_idempotency_created (tenant_id=?)"),

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::connection::owner_only;
 
@@ -19,6 +20,8 @@ pub(super) struct Purges {
     path: PathBuf,
     /// Open, so that asking walks no path.
     file: OnceLock<File>,
+    /// The highest number that this process has seen there. The writer looks at every commit.
+    seen: AtomicU64,
 }
 
 impl Purges {
@@ -29,7 +32,13 @@ impl Purges {
         Self {
             path: name.into(),
             file: OnceLock::new(),
+            seen: AtomicU64::new(0),
         }
+    }
+
+    /// The number as this process saw it last, without a call to the system. It may be behind, never ahead.
+    pub(super) fn lately(&self) -> u64 {
+        self.seen.load(Ordering::Acquire)
     }
 
     /// The number, or `None` while the file is missing. A file that was deleted or replaced is noticed.
@@ -41,11 +50,15 @@ impl Purges {
             self.file.get_or_init(|| opened)
         };
         let known = file.metadata().ok()?;
-        if is_linked(&known) {
-            Some(known.len())
+        let number = if is_linked(&known) {
+            known.len()
         } else {
-            fs::metadata(&self.path).ok().map(|file| file.len())
+            fs::metadata(&self.path).ok()?.len()
+        };
+        if number > self.lately() {
+            self.seen.fetch_max(number, Ordering::AcqRel);
         }
+        Some(number)
     }
 
     /// Raises the number to `count`, if it is below.
@@ -58,6 +71,7 @@ impl Purges {
         if file.metadata()?.len() < count {
             file.set_len(count)?;
         }
+        self.seen.fetch_max(count, Ordering::AcqRel);
         file.unlock()
     }
 }
@@ -82,7 +96,13 @@ mod tests {
         for (to, shown) in [(0, 0), (3, 3), (2, 3), (5, 5)] {
             purges.raise(to).unwrap();
             assert_eq!(purges.shown(), Some(shown));
+            assert_eq!(purges.lately(), shown);
         }
+        Purges::beside(&folder.path().join("ledger.db"))
+            .raise(7)
+            .unwrap();
+        assert_eq!(purges.lately(), 5, "nobody has looked yet");
+        assert_eq!((purges.shown(), purges.lately()), (Some(7), 7));
         fs::remove_file(&purges.path).unwrap();
         assert_eq!(purges.shown(), None);
         Purges::beside(&folder.path().join("ledger.db"))

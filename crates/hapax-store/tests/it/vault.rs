@@ -79,7 +79,7 @@ fn outcome() -> Outcome {
 }
 
 async fn written(ledger: &dyn Ledger, step: Move) -> Record {
-    let next = step.next.clone();
+    let next = Record::clone(&step.next);
     assert_eq!(ledger.swap(vec![step]).await.unwrap(), [Swap::Written]);
     next
 }

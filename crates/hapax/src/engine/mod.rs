@@ -217,10 +217,7 @@ impl Engine {
     /// Never: a granted record is held, and a replay is of a record.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
         let deadline = Instant::now() + claim.policy.bounded().wait;
-        let mut seen = self
-            .cache
-            .get(claim.id(), || self.ledger.purges())
-            .map(|record| (*record).clone());
+        let mut seen = self.cache.get(claim.id(), || self.ledger.purges());
         if seen.is_none() {
             seen = self.recall(&claim).await;
         }
@@ -228,9 +225,9 @@ impl Engine {
         let mut overtaken = 0;
         loop {
             let now = self.ledger.now();
-            match decide(seen.as_ref(), &claim, now) {
+            match decide(seen.as_deref(), &claim, now) {
                 Verdict::Grant(grant) => {
-                    let step = Move::from_seen(seen.as_ref(), grant.next);
+                    let step = Move::from_seen(seen.as_deref(), grant.next);
                     let step = self.noting_grant(step, grant.cause, now);
                     match self.grant(step, grant.cause).await? {
                         Ok(granted) => return Ok(granted),
@@ -265,7 +262,7 @@ impl Engine {
                     };
                     let woken = ticket.woken();
                     seen = self.reread(&claim).await?;
-                    if still_busy(seen.as_ref(), &claim, self.ledger.now()) {
+                    if still_busy(seen.as_deref(), &claim, self.ledger.now()) {
                         let pause = left
                             .min(self.poll)
                             .min(until.since(now).max(Duration::from_millis(1)));
@@ -414,8 +411,8 @@ impl Engine {
         &self,
         step: Move,
         cause: Cause,
-    ) -> Result<Result<Claimed, Option<Record>>, Error> {
-        let purges = self.ledger.purges();
+    ) -> Result<Result<Claimed, Option<Arc<Record>>>, Error> {
+        let purges = self.ledger.purges_lately();
         let next = step.next.clone();
         match self.swap(step, "claiming the key").await? {
             Swap::Written => {
@@ -424,24 +421,31 @@ impl Engine {
                 let lease = Lease::of(next, hold.epoch, hold.owner).expect("the hold is its own");
                 Ok(Ok(Claimed::Granted(lease, cause)))
             }
-            Swap::Stale(stored) => Ok(Err(stored.map(|record| self.remember(*record, purges)))),
+            Swap::Stale(stored) => {
+                let stored = stored.map(Arc::from);
+                if let Some(record) = &stored {
+                    self.remember(record, purges);
+                }
+                Ok(Err(stored))
+            }
         }
     }
 
-    async fn reread(&self, claim: &Claim) -> Result<Option<Record>, Error> {
+    async fn reread(&self, claim: &Claim) -> Result<Option<Arc<Record>>, Error> {
         let purges = self.ledger.purges();
         if let Some(record) = self.cache.get(claim.id(), || purges) {
-            return Ok(Some((*record).clone()));
+            return Ok(Some(record));
         }
-        Ok(self
-            .find(&claim.scope, &claim.key)
-            .await?
-            .map(|record| self.remember(record, purges)))
+        let found = self.find(&claim.scope, &claim.key).await?.map(Arc::new);
+        if let Some(record) = &found {
+            self.remember(record, purges);
+        }
+        Ok(found)
     }
 
     /// What the shared cache knows of the key, if it is the answer to this very claim. It is used for replays and for
     /// nothing else: whatever it would say otherwise, the ledger is asked.
-    async fn recall(&self, claim: &Claim) -> Option<Record> {
+    async fn recall(&self, claim: &Claim) -> Option<Arc<Record>> {
         let (shared, purges) = (self.shared.as_ref()?, self.ledger.purges()?);
         let record = shared.get(claim.scope.tenant, claim.id(), purges).await?;
         let is_replay = matches!(
@@ -452,19 +456,19 @@ impl Engine {
         if !is_replay || self.ledger.purges() != Some(purges) {
             return None;
         }
-        self.cache.put(Arc::new(record.clone()), purges);
+        let record = Arc::new(record);
+        self.cache.put(record.clone(), purges);
         Some(record)
     }
 
     /// Keeps a settled record for later replays. `purges` was read before the record was.
-    fn remember(&self, record: Record, purges: Option<u64>) -> Record {
+    fn remember(&self, record: &Arc<Record>, purges: Option<u64>) {
         if let (State::Settled { .. }, Some(purges)) = (&record.state, purges) {
-            self.cache.put(Arc::new(record.clone()), purges);
+            self.cache.put(record.clone(), purges);
             if let Some(shared) = &self.shared {
-                shared.put(&record, purges, self.ledger.now());
+                shared.put(record, purges, self.ledger.now());
             }
         }
-        record
     }
 
     async fn swap(&self, step: Move, doing: &'static str) -> Result<Swap, Error> {

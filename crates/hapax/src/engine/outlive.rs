@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
+use tokio_util::task::task_tracker::TrackedFuture;
 
 use super::Engine;
 
-type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Work<T> = TrackedFuture<Pin<Box<dyn Future<Output = T> + Send>>>;
 
 /// The future of [`Engine::outlive`]. Dropping it does not end the work.
 #[must_use = "the work begins when it is polled"]
@@ -59,7 +60,7 @@ impl Engine {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Outliving<T> {
         Outliving {
-            work: Some(Box::pin(self.tasks.track_future(work))),
+            work: Some(self.tasks.track_future(Box::pin(work))),
             has_begun: false,
             is_polled: false,
         }
@@ -73,7 +74,7 @@ impl<T: Send + 'static> Future for Outliving<T> {
         let this = &mut *self;
         let work = this.work.as_mut().expect("it is not polled after its end");
         (this.has_begun, this.is_polled) = (true, true);
-        let polled = work.as_mut().poll(context);
+        let polled = Pin::new(work).poll(context);
         this.is_polled = false;
         if polled.is_ready() {
             this.work = None;

@@ -1,6 +1,7 @@
 //! The end of a lease: recorded, given back, or in doubt. Each is one compare-and-set, tried again while
 //! the store is away for a moment.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{Doubt, Error, Lease, Move, Outcome, Receipt, Record, State, Swap};
@@ -24,7 +25,7 @@ pub enum Settled {
 
 /// What became of the last write of a lease.
 enum Ended {
-    Written(Box<Record>),
+    Written(Arc<Record>),
     Lost(Option<Box<Record>>),
 }
 
@@ -35,7 +36,7 @@ impl Engine {
     /// When the ledger could not record it, after a few tries. The key stays held until the lease runs
     /// out; then its policy decides.
     pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Settled, Error> {
-        let purges = self.ledger.purges();
+        let purges = self.ledger.purges_lately();
         let ended = self
             .end(lease, |lease, engine| {
                 lease.settle(outcome.clone(), engine.ledger.now())
@@ -46,7 +47,7 @@ impl Engine {
             Ended::Lost(stored) => return Ok(Settled::Lost(stored)),
         };
         let State::Settled { outcome, at } = &record.state else {
-            return Ok(Settled::Lost(Some(record)));
+            return Ok(Settled::Lost(Some(Box::new((*record).clone()))));
         };
         let receipt = Receipt {
             id: record.id,
@@ -55,9 +56,8 @@ impl Engine {
             expires_at: record.expires_at,
             replayed: false,
         };
-        let id = record.id;
-        self.remember(*record, purges);
-        self.waiting.wake(id);
+        self.remember(&record, purges);
+        self.waiting.wake(record.id);
         Ok(Settled::Recorded(receipt))
     }
 
@@ -108,27 +108,27 @@ impl Engine {
         step: impl Fn(Lease, &Engine) -> Move,
     ) -> Result<Ended, Error> {
         let (epoch, owner) = (lease.epoch(), lease.owner());
-        let mut record = lease.record().clone();
+        let mut record = lease.shared();
         let mut pause = PAUSE;
-        let mut tried: Option<Record> = None;
+        let mut tried: Option<Arc<Record>> = None;
         for attempt in 1.. {
             let Some(lease) = Lease::of(record.clone(), epoch, owner) else {
-                return Ok(Ended::Lost(Some(Box::new(record))));
+                return Ok(Ended::Lost(Some(Box::new((*record).clone()))));
             };
             let write = step(lease, self);
             let next = write.next.clone();
             match self.swap(write, "ending the lease").await {
-                Ok(Swap::Written) => return Ok(Ended::Written(Box::new(next))),
+                Ok(Swap::Written) => return Ok(Ended::Written(next)),
                 Ok(Swap::Stale(Some(stored)))
                     if tried.as_ref().is_some_and(|tried| same_end(tried, &stored)) =>
                 {
-                    return Ok(Ended::Written(stored));
+                    return Ok(Ended::Written(Arc::from(stored)));
                 }
                 Ok(Swap::Stale(Some(stored)))
                     if Lease::of((*stored).clone(), epoch, owner).is_some()
                         && attempt < TRIES_MAX =>
                 {
-                    record = *stored;
+                    record = Arc::from(stored);
                 }
                 Ok(Swap::Stale(stored)) => return Ok(Ended::Lost(stored)),
                 Err(error) if error.is_transient() && attempt < TRIES_MAX => {

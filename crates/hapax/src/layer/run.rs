@@ -103,11 +103,11 @@ where
     let handled = match ran {
         Ok(Ok(handled)) => handled,
         Ok(Err(error)) => {
-            give_up(setup, lease).await;
+            Box::pin(give_up(setup, lease)).await;
             return Err(error);
         }
         Err(panic) => {
-            give_up(setup, lease).await;
+            Box::pin(give_up(setup, lease)).await;
             std::panic::resume_unwind(panic);
         }
     };
@@ -129,11 +129,11 @@ async fn record<B: Body>(
 ) -> Ran<B> {
     let (parts, outcome, body) = match handled {
         Handled::Passed(response) => {
-            release(setup, lease).await;
+            Box::pin(release(setup, lease)).await;
             return Ran::Answered(response.map(ResponseBody::passed));
         }
         Handled::Broken(parts, first, failure) => {
-            give_up(setup, lease).await;
+            Box::pin(give_up(setup, lease)).await;
             return Ran::Answered(Response::from_parts(
                 parts,
                 ResponseBody::broken(first, failure),
@@ -230,6 +230,7 @@ async fn release(setup: &Setup, lease: Lease) {
 }
 
 /// The handler ended without an answer: run again, or in doubt, as the record's policy says.
+/// This and giving back are rare and boxed, so that the future of every other request is small: it is moved more than once.
 async fn give_up(setup: &Setup, lease: Lease) {
     let id = lease.id();
     match lease.record().on_lost {

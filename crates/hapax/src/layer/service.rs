@@ -21,6 +21,9 @@ use super::route::Route;
 use super::{answer, key, run};
 use crate::problem::{Problem, TraceId};
 
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// Bodies up to this are copied out of what their connection read.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
 /// Bodies over this are hashed off the async threads.
 const HASH_INLINE_BYTES_MAX: usize = 128 * 1024;
 
@@ -177,17 +180,17 @@ where
     ResBody::Error: Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let caller = Caller::of(&parts, keyed.route.problem_json);
     let bytes = match collect(body, keyed.route.max_body_bytes).await {
         Ok(bytes) => bytes,
         Err(problem) => {
-            return Ok(caller.refuse(*problem));
+            return Ok(Caller::of(&parts, keyed.route.problem_json).refuse(*problem));
         }
     };
     let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
     if let Some(receipt) = setup.observer.cached(&setup.engine, &claim) {
         return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
     }
+    let caller = Caller::of(&parts, keyed.route.problem_json);
     // From the claim on it runs to its end: a client that goes away leaves neither a key held by nobody nor a
     // handler cut off in the middle.
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
@@ -237,12 +240,21 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
+        Ok(collected) => Ok(let_go(collected.to_bytes())),
         Err(error) if error.is::<LengthLimitError>() => {
             Err(Box::new(answer::body_too_large(bytes_max)))
         }
         Err(_broken) => Err(Box::new(answer::body_unreadable())),
     }
+}
+
+/// The same bytes. A short body is a part of what its connection read in one go, all of which it would keep for as long
+/// as its record is remembered; so it is copied, and the connection reads into the same memory again.
+fn let_go(body: Bytes) -> Bytes {
+    if body.len() > COPIED_BYTES_MAX {
+        return body;
+    }
+    Bytes::copy_from_slice(&body)
 }
 
 /// What a refusal needs of a request that by then belongs to the handler.
@@ -255,9 +267,8 @@ struct Caller {
 
 impl Caller {
     fn of(parts: &Parts, problem_json: bool) -> Self {
-        let traceparent = HeaderName::from_static("traceparent");
         let trace = parts.extensions.get::<TraceId>().cloned();
-        let headers = [ACCEPT, traceparent].map(|name| {
+        let headers = [ACCEPT, TRACEPARENT].map(|name| {
             let value = parts.headers.get(&name).cloned();
             (name, value)
         });

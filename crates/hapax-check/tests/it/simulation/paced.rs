@@ -89,8 +89,9 @@ impl Paced {
             Sabotage::NoFence => moves.into_iter().map(|step| self.force(step)).collect(),
             Sabotage::OneTenant => {
                 let moves = moves.into_iter().map(|mut step| {
-                    step.next.scope.tenant = Tenant::DEFAULT;
-                    step.next.id = RecordId::of(&step.next.scope, &step.next.key);
+                    let next = Arc::make_mut(&mut step.next);
+                    next.scope.tenant = Tenant::DEFAULT;
+                    next.id = RecordId::of(&next.scope, &next.key);
                     step
                 });
                 block(self.inner.swap(moves.collect()))

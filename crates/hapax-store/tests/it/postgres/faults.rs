@@ -63,7 +63,7 @@ async fn a_backend_terminated_before_the_commit_means_that_nothing_was_written()
     assert_eq!(swap_soon(&ledger, "after").await, [Swap::Written]);
     assert_eq!(
         ledger.find(next.scope.tenant, next.id).await.unwrap(),
-        Some(next),
+        Some((*next).clone()),
         "nothing was written"
     );
 }
@@ -328,7 +328,7 @@ async fn batches_that_cross_on_two_ledgers_do_not_block_each_other() {
                         .zip(&swaps)
                         .map(|(next, swap)| match swap {
                             Swap::Written | Swap::Stale(None) => next.clone(),
-                            Swap::Stale(Some(stored)) => (**stored).clone(),
+                            Swap::Stale(Some(stored)) => Arc::new((**stored).clone()),
                         })
                         .filter(|record| record.hold().is_some())
                         .map(|record| {

@@ -70,7 +70,7 @@ async fn lists_walk_an_index_in_their_own_order() {
         (
             include_str!("../../../sql/postgres/scan.sql"),
             "idx_idempotency_tenant_created",
-            format!("{tenant}, now(), {last}, NULL, 'held', 51, now(), 20000"),
+            format!("{tenant}, now(), {last}, NULL, 'held', 51, now(), 20000, 'a', 'b'"),
         ),
         (
             include_str!("../../../sql/postgres/scan_floor.sql"),
@@ -80,7 +80,7 @@ async fn lists_walk_an_index_in_their_own_order() {
         (
             include_str!("../../../sql/postgres/scan_space.sql"),
             "idx_idempotency_route",
-            format!("{tenant}, now(), {last}, 'POST:a', 'held', 51, now(), 20000"),
+            format!("{tenant}, now(), {last}, 'POST:a', 'held', 51, now(), 20000, 'a', 'b'"),
         ),
         (
             include_str!("../../../sql/postgres/scan_space_floor.sql"),
@@ -88,14 +88,9 @@ async fn lists_walk_an_index_in_their_own_order() {
             format!("{tenant}, now(), {last}, 19999, 'POST:a'"),
         ),
         (
-            include_str!("../../../sql/postgres/scan_prefix.sql"),
-            "idx_idempotency_key",
-            format!("{tenant}, 'a', {tenant}, NULL, NULL, 51, now(), 20000, 'b', {tenant}"),
-        ),
-        (
-            include_str!("../../../sql/postgres/scan_prefix_end.sql"),
-            "idx_idempotency_key",
-            format!("{tenant}, 'a', {tenant}, 19999, 'b', {tenant}"),
+            include_str!("../../../sql/postgres/spaces.sql"),
+            "Index Only Scan using idx_idempotency_route",
+            format!("{tenant}, 200"),
         ),
         (
             include_str!("../../../sql/postgres/doubts.sql"),

@@ -13,7 +13,7 @@ use super::{beside, claim, count, folder, insert, open_in};
 const BODIES: &str = "SELECT count(1) FROM idempotency_body";
 
 async fn write(ledger: &SqliteLedger, step: Move) -> Record {
-    let next = step.next.clone();
+    let next = Record::clone(&step.next);
     assert_eq!(
         ledger.swap(vec![step]).await.expect("it answers"),
         [Swap::Written]

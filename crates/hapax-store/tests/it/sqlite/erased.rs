@@ -18,7 +18,7 @@ fn body(length: usize) -> Bytes {
 }
 
 async fn write(ledger: &SqliteLedger, steps: Vec<Move>) -> Vec<Record> {
-    let next: Vec<_> = steps.iter().map(|step| step.next.clone()).collect();
+    let next = steps.iter().map(|step| Record::clone(&step.next)).collect();
     let swaps = ledger.swap(steps).await.expect("it answers");
     assert!(swaps.iter().all(|swap| *swap == Swap::Written));
     next

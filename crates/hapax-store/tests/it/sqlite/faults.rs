@@ -147,7 +147,7 @@ async fn a_move_that_cannot_be_written_fails_its_own_caller_only() {
         .map(|n| insert(&*ledger, &claim(&format!("k{n}"), n + 1)))
         .collect();
     let mut bad = insert(&*ledger, &claim("bad", 99));
-    bad.next.version = Version(-1);
+    Arc::make_mut(&mut bad.next).version = Version(-1);
 
     let batches = vec![
         vec![good[0].clone()],
@@ -187,14 +187,14 @@ async fn two_keys_with_one_id_are_an_error_and_never_a_replay() {
     ledger.swap(vec![first.clone()]).await.expect("it answers");
     let id: RecordId = first.next.id;
     let mut other = insert(&ledger, &claim("other", 2));
-    other.next.id = id;
+    Arc::make_mut(&mut other.next).id = id;
 
     let refused = ledger
         .swap(vec![other.clone()])
         .await
         .expect_err("it is noticed");
     assert_eq!(refused.kind(), Kind::Corrupt);
-    other.next.version = first.next.version;
+    Arc::make_mut(&mut other.next).version = first.next.version;
     let renewal = Move::replacing(&other.next, other.next.renewed(ledger.now()));
     assert_eq!(
         ledger
@@ -209,7 +209,7 @@ async fn two_keys_with_one_id_are_an_error_and_never_a_replay() {
         .find(first.next.scope.tenant, id)
         .await
         .expect("it answers");
-    assert_eq!(stored, Some(first.next));
+    assert_eq!(stored.as_ref(), Some(&*first.next));
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ impl Default for SqliteOptions {
             queue_bytes_max: 256 * 1024 * 1024,
             batch_max: 512,
             busy_timeout: Duration::from_secs(5),
-            cache_kib: 4 * 1024,
+            cache_kib: 8 * 1024,
             checkpoint_pages: 4_000,
             log_bytes_max: 64 * 1024 * 1024,
             pages_max: None,

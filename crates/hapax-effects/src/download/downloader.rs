@@ -41,6 +41,16 @@ pub struct Downloader {
     folder: Folder,
 }
 
+/// What is on disk before a download begins.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) folder: Folder,
+    /// The size of the object that has the wanted sha256, if it is there.
+    pub(super) known_size: Option<u64>,
+    /// A part of the job, whether or not it can be continued.
+    pub(super) part: Option<Found>,
+}
+
 impl Downloader {
     /// A downloader into `folder`.
     ///
@@ -69,6 +79,31 @@ impl Downloader {
         found.map_err(|error| Error::disk("opening the folder", &error))
     }
 
+    /// What is on disk already of what `owner` wants, in the folder of its tenant.
+    pub(super) async fn look(
+        &self,
+        tenant: Tenant,
+        owner: &Owner,
+        wanted: &Wanted,
+    ) -> Result<Look, Error> {
+        let (folder, owner, wanted) = (self.folder.clone(), owner.clone(), wanted.clone());
+        let look = off(move || {
+            let folder = folder.of(tenant)?;
+            let known_size = match &wanted.sha256 {
+                Some(hash) => place::find(&folder, hash, wanted.size)?,
+                None => None,
+            };
+            let part = Part::find(&folder, &owner)?;
+            Ok(Look {
+                folder,
+                known_size,
+                part,
+            })
+        });
+        look.await?
+            .map_err(|error: std::io::Error| Error::disk("looking at the folder", &error))
+    }
+
     /// What the source says it has. Harmless to repeat.
     ///
     /// # Errors
@@ -85,7 +120,7 @@ impl Downloader {
         let (folder, owner) = (folder.clone(), owner.clone());
         let found = off(move || Part::find(&folder, &owner)).await?;
         let found = found.map_err(|error| Error::disk("looking for a part", &error))?;
-        Ok(found.filter(|found| found.length > 0 && found.version.if_range.is_some()))
+        Ok(found.filter(Found::can_be_continued))
     }
 
     /// The size of the object with this hash, if it is there and its bytes are what its name says.
@@ -115,12 +150,27 @@ impl Downloader {
         head: Option<&Head>,
         progress: Progress<'_>,
     ) -> Result<Streamed, Error> {
+        let is_new = false;
+        self.stream_known(folder, owner, wanted, (head, is_new), progress)
+            .await
+    }
+
+    /// The same, with what is known beforehand: what the source told, and whether there is no part for sure.
+    pub(super) async fn stream_known(
+        &self,
+        folder: &Folder,
+        owner: &Owner,
+        wanted: &Wanted,
+        (head, is_new): (Option<&Head>, bool),
+        progress: Progress<'_>,
+    ) -> Result<Streamed, Error> {
         let run = Run {
             asker: &self.asker,
             folder,
             owner,
             wanted,
             head,
+            is_new,
             progress,
         };
         run.stream().await

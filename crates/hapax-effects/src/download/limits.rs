@@ -32,7 +32,8 @@ pub struct Limits {
     pub fruitless_max: u32,
     /// The rest after a connection that brought nothing; it doubles with each.
     pub rest: Duration,
-    /// Content is made durable each time this many bytes have come.
+    /// Content is made durable each time this many bytes have come, beside what comes meanwhile: at most four times as
+    /// many may be written and not durable.
     pub sync_bytes: u64,
     /// A compressed body may be this many times as long decoded as encoded, beyond the first mebibyte.
     pub ratio_max: u64,

@@ -21,6 +21,8 @@ mod name;
 pub mod part;
 pub mod place;
 pub mod plan;
+mod pour;
+mod pump;
 mod sink;
 pub mod stream;
 mod weigh;

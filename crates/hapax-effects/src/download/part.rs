@@ -28,6 +28,8 @@ const NOTE: &str = ".json";
 const NOTE_BYTES_MAX: u64 = 64 << 10;
 /// The buffer of everything that reads a part.
 const BUFFER_BYTES: usize = 256 << 10;
+/// Up to this epoch the parts of a job are looked for by their names, beyond it among all of staging.
+const EPOCHS_TRIED: i64 = 4;
 
 /// Whose part, and of which lease.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -55,7 +57,16 @@ impl Owner {
     }
 
     pub(crate) fn part_name(&self) -> String {
-        format!("{}.{}{PART}", self.name, self.epoch)
+        self.part_name_of(self.epoch)
+    }
+
+    /// Whether its job was leased so seldom that each of its parts can be looked for.
+    fn has_few_epochs(&self) -> bool {
+        (1..=EPOCHS_TRIED).contains(&self.epoch)
+    }
+
+    fn part_name_of(&self, epoch: i64) -> String {
+        format!("{}.{epoch}{PART}", self.name)
     }
 
     /// The name of the job and the epoch that a file in staging has, be it a part, a note, or a note on its way.
@@ -116,6 +127,13 @@ pub struct Found {
     pub version: Version,
 }
 
+impl Found {
+    /// Whether there is something to go on from, and the source can say whether it is still the same.
+    pub(super) fn can_be_continued(&self) -> bool {
+        self.length > 0 && self.version.if_range.is_some()
+    }
+}
+
 /// A part that we alone write.
 #[derive(Debug)]
 pub struct Part {
@@ -123,6 +141,8 @@ pub struct Part {
     owner: Owner,
     file: File,
     note: Note,
+    /// Whether the note is on disk, so that others can continue the part.
+    is_noted: bool,
     length: u64,
 }
 
@@ -172,6 +192,13 @@ impl Part {
     /// [`io::ErrorKind::WouldBlock`] when somebody else writes the part of the very same lease, and whatever the
     /// file system says.
     pub fn start(folder: &Folder, owner: &Owner, version: Version) -> io::Result<Self> {
+        let mut part = Self::begin(folder, owner, version)?;
+        part.note()?;
+        Ok(part)
+    }
+
+    /// The same without its note: nobody can continue it until [`Part::note`] or [`Part::finish`] writes that.
+    pub(super) fn begin(folder: &Folder, owner: &Owner, version: Version) -> io::Result<Self> {
         let staging = folder.staging()?;
         let name = owner.part_name();
         if let Some(file) = open_file(&staging, &name, true)? {
@@ -198,16 +225,24 @@ impl Part {
             synced: 0,
             sha256: None,
         };
-        let part = Self {
+        Ok(Self {
             staging,
             owner: owner.clone(),
             file,
             note,
+            is_noted: false,
             length: 0,
-        };
-        // It has no bytes yet that would have to outlive a crash of the machine.
-        write_note(&part.staging, &name, &part.note, false)?;
-        Ok(part)
+        })
+    }
+
+    /// Writes the note if it is not there yet. Nothing is synced: bytes that are not need not outlive a crash of the
+    /// machine.
+    pub(super) fn note(&mut self) -> io::Result<()> {
+        if !self.is_noted {
+            write_note(&self.staging, &self.owner.part_name(), &self.note, false)?;
+            self.is_noted = true;
+        }
+        Ok(())
     }
 
     /// Throws the bytes away and begins again with another version of the source.
@@ -218,7 +253,9 @@ impl Part {
         discard(&self.staging, &self.owner.part_name())?;
         // The lock of the old file goes only when nothing of it has a name any more.
         let staging = self.staging.try_clone()?;
-        Self::create(staging, &self.owner, version)
+        let mut part = Self::create(staging, &self.owner, version)?;
+        part.note()?;
+        Ok(part)
     }
 
     /// Removes the part: what it holds is of no use.
@@ -268,11 +305,33 @@ impl Part {
     /// # Errors
     /// Whatever the file system says.
     pub fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()?;
-        self.note.synced = self.length;
-        self.note.boot = boot();
-        self.write_note()?;
-        sync_folder(&self.staging)
+        let synced = self.syncing()?()?;
+        self.was_synced(synced);
+        Ok(())
+    }
+
+    /// Work that makes everything so far durable, says so in the note, and returns how much that is. Until it is done
+    /// the part may be appended to, and nothing else.
+    pub(super) fn syncing(&self) -> io::Result<impl FnOnce() -> io::Result<u64> + Send + 'static> {
+        let (file, staging) = (self.file.try_clone()?, self.staging.try_clone()?);
+        let (name, synced) = (self.owner.part_name(), self.length);
+        let note = Note {
+            synced,
+            boot: boot(),
+            ..self.note.clone()
+        };
+        Ok(move || {
+            file.sync_data()?;
+            write_note(&staging, &name, &note, true)?;
+            sync_folder(&staging)?;
+            Ok(synced)
+        })
+    }
+
+    /// Takes note of what [`Part::syncing`] did.
+    pub(super) fn was_synced(&mut self, length: u64) {
+        self.note.synced = self.note.synced.max(length);
+        self.is_noted = true;
     }
 
     /// Notes that it is whole, and gives the part up. Nothing is synced: whoever puts it in its place does that, and
@@ -310,10 +369,6 @@ impl Part {
         file.seek(SeekFrom::Start(self.length))?;
         Ok(hasher)
     }
-
-    fn write_note(&self) -> io::Result<()> {
-        write_note(&self.staging, &self.owner.part_name(), &self.note, true)
-    }
 }
 
 /// The sha256 of the first `length` bytes, or an error if there are fewer.
@@ -334,12 +389,12 @@ fn each_buffer(
     length: u64,
     mut act: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
-    let mut buffer = vec![0; BUFFER_BYTES];
+    let at_most =
+        |left: u64| usize::try_from(left).map_or(BUFFER_BYTES, |left| left.min(BUFFER_BYTES));
+    let mut buffer = vec![0; at_most(length)];
     let mut left = length;
     while left > 0 {
-        let most = usize::try_from(left)
-            .unwrap_or(BUFFER_BYTES)
-            .min(BUFFER_BYTES);
+        let most = at_most(left);
         let count = file.read(&mut buffer[..most])?;
         if count == 0 {
             break;
@@ -359,19 +414,33 @@ struct Candidate {
     trusted: u64,
 }
 
-/// The parts that `owner` may continue, the longest first. Parts of later leases are none of its business.
-fn candidates(staging: &OwnedFd, owner: &Owner) -> io::Result<Vec<Candidate>> {
+/// The names that parts of the job may have, of its leases up to that of `owner`. A few are looked for one by one: staging
+/// may be full of parts of others.
+fn part_names(staging: &OwnedFd, owner: &Owner) -> io::Result<Vec<(String, i64)>> {
+    if owner.has_few_epochs() {
+        let names = (1..=owner.epoch).map(|epoch| (owner.part_name_of(epoch), epoch));
+        return Ok(names.collect());
+    }
     let mut found = Vec::new();
     for name in names(staging)? {
         let name = name?;
         let theirs = Owner::parse(&name).filter(|_| name.ends_with(PART));
-        let Some((_, epoch)) = theirs.filter(|(job, _)| *job == owner.name) else {
+        match theirs.filter(|(job, epoch)| *job == owner.name && *epoch <= owner.epoch) {
+            Some((_, epoch)) => found.push((name, epoch)),
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+/// The parts that `owner` may continue, the longest first. Parts of later leases are none of its business.
+fn candidates(staging: &OwnedFd, owner: &Owner) -> io::Result<Vec<Candidate>> {
+    let mut found = Vec::new();
+    for (name, epoch) in part_names(staging, owner)? {
+        let Some(seen) = seen(staging, &name)? else {
             continue;
         };
-        if epoch > owner.epoch {
-            continue;
-        }
-        let (Some(seen), Some(note)) = (seen(staging, &name)?, read_note(staging, &name)?) else {
+        let Some(note) = read_note(staging, &name)? else {
             continue;
         };
         if !seen.is_file || seen.inode != note.inode {
@@ -433,6 +502,7 @@ fn adopt(
         owner: owner.clone(),
         file,
         note,
+        is_noted: true,
         length,
     }))
 }
@@ -452,6 +522,7 @@ fn copy(
     }
     let version = candidate.note.version.clone();
     let mut part = Part::create(staging.try_clone()?, owner, version)?;
+    part.note()?;
     if is_it {
         each_buffer(theirs, candidate.trusted, |bytes| part.append(bytes))?;
     }
@@ -521,6 +592,17 @@ pub(super) fn whole(
 /// Removes everything of a job that is at its end from staging, but for what somebody still writes.
 pub(super) fn sweep(folder: &Folder, owner: &Owner) -> io::Result<()> {
     let staging = folder.staging()?;
+    if owner.has_few_epochs() {
+        for (part, _) in part_names(&staging, owner)? {
+            if seen(&staging, &part)?.is_some() && !remove_unused(&staging, &part, false)? {
+                continue;
+            }
+            let note = note_name(&part);
+            remove(&staging, &format!("{note}.new"))?;
+            remove(&staging, &note)?;
+        }
+        return Ok(());
+    }
     for name in names(&staging)? {
         let name = name?;
         let is_theirs = Owner::parse(&name)

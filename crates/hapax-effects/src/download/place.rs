@@ -101,6 +101,8 @@ pub(super) fn place(folder: &Folder, owner: &Owner, streamed: &Streamed) -> io::
             continue;
         }
         if is_there {
+            // Whoever put it there may have died before that was durable.
+            sync_folder(&shelf)?;
             let is_ours = there.is_some_and(|seen| seen.inode == part.inode);
             return Ok(Outcome::Placed(placed(streamed, !is_ours, false)));
         }
@@ -120,7 +122,10 @@ pub(super) fn place(folder: &Folder, owner: &Owner, streamed: &Streamed) -> io::
         return Ok(Outcome::Placed(outcome));
     }
     Ok(match (is_there, is_busy) {
-        (true, _) => Outcome::Placed(placed(streamed, false, false)),
+        (true, _) => {
+            sync_folder(&shelf)?;
+            Outcome::Placed(placed(streamed, false, false))
+        }
         (false, true) => Outcome::PartBusy,
         (false, false) => Outcome::PartLost,
     })
@@ -194,12 +199,20 @@ pub(crate) fn link(
     let path = Folder::file(work_id, artifact_id);
     let object = seen(&shelf, hash.as_str())?.ok_or(io::ErrorKind::NotFound)?;
     if seen(&work, &name)?.is_some_and(|seen| seen.inode == object.inode) {
+        // Whoever made the link may have died before it was durable.
+        sync_folder(&work)?;
         return Ok(path);
     }
+    let linked =
+        |name: &str| rustix::fs::linkat(&shelf, hash.as_str(), &work, name, AtFlags::empty());
+    if linked(&name).is_ok() {
+        sync_folder(&work)?;
+        return Ok(path);
+    }
+    // The name is taken, or there can be no link.
     let on_its_way = temporary(&name, epoch);
     remove(&work, &on_its_way)?;
-    let linked = rustix::fs::linkat(&shelf, hash.as_str(), &work, &*on_its_way, AtFlags::empty());
-    match linked {
+    match linked(&on_its_way) {
         Ok(()) => {}
         // Another file system, too many links, or one that has none.
         Err(Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::NOTSUP) => {

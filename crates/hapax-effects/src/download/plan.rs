@@ -22,7 +22,7 @@ use super::error::{Code, Error};
 use super::folder::Folder;
 use super::hash::ContentHash;
 use super::head::Head;
-use super::part::Owner;
+use super::part::{Found, Owner};
 use super::place::Placed;
 use super::stream::{Streamed, Wanted};
 
@@ -64,6 +64,8 @@ pub struct Course {
     downloader: Downloader,
     folder: Folder,
     wanted: Wanted,
+    /// The epoch of the lease at whose beginning the job had no part, if it had none.
+    new_at: Option<i64>,
     /// How many bytes of a part can be continued, if the job is not past that.
     resumable: u64,
     /// The size of the object that has the wanted sha256, if it is there.
@@ -80,21 +82,19 @@ impl Course {
     /// [`Code::BadPayload`] when the payload is not readable, [`Code::Disk`] when the folder is not.
     pub async fn of(downloader: &Downloader, job: &Job) -> Result<Self, Error> {
         let wanted = wanted(job)?;
-        let folder = downloader.folder_of(job.tenant).await?;
-        let known_size = match &wanted.sha256 {
-            Some(hash) => downloader.find(&folder, hash, wanted.size).await?,
-            None => None,
-        };
         let owner = Owner::of(&job.id, job.epoch);
-        let found = downloader.resume(&folder, &owner).await?;
+        let look = downloader.look(job.tenant, &owner, &wanted).await?;
         let is_past = matches!(job.state, State::Streaming | State::Finalized);
+        let new_at = look.part.is_none().then_some(job.epoch);
+        let found = look.part.filter(Found::can_be_continued);
         let resumable = found.filter(|_| !is_past).map_or(0, |found| found.length);
         Ok(Self {
             downloader: downloader.clone(),
-            folder,
+            folder: look.folder,
             wanted,
+            new_at,
             resumable,
-            known_size,
+            known_size: look.known_size,
             head: None,
             streamed: None,
             placed: None,
@@ -272,9 +272,11 @@ fn stream() -> Node<Course, Streamed> {
         let owner = owner(step.held());
         let (folder, wanted) = (&course.folder, &course.wanted);
         let head = course.head.as_ref();
+        let is_new = course.new_at == Some(step.held().epoch());
+        let known = (head, is_new && step.attempt() == 1);
         let stream = course
             .downloader
-            .stream(folder, &owner, wanted, head, &progress);
+            .stream_known(folder, &owner, wanted, known, &progress);
         Ok(stream.await?)
     };
     Node::new(STREAM, Class::Probe, run)

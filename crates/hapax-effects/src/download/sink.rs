@@ -22,7 +22,6 @@ pub(super) struct Writer {
     pub(super) part: Part,
     hasher: Sha256,
     size_bytes_max: u64,
-    sync_bytes: u64,
     /// How long the part may get by what was decoded so far; no limit if nothing is decoded.
     decoded_bytes_max: Option<u64>,
 }
@@ -32,11 +31,18 @@ impl Writer {
     pub(super) fn on(part: Part, limits: &Limits) -> io::Result<Self> {
         Ok(Self {
             hasher: part.hasher()?,
+            ..Self::new(part, limits)
+        })
+    }
+
+    /// Writes to `part`, which is empty.
+    pub(super) fn new(part: Part, limits: &Limits) -> Self {
+        Self {
+            hasher: Sha256::new(),
             part,
             size_bytes_max: limits.size_bytes_max,
-            sync_bytes: limits.sync_bytes,
             decoded_bytes_max: None,
-        })
+        }
     }
 
     /// The sha256 of what the part holds.
@@ -55,9 +61,6 @@ impl Writer {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.part.append(bytes)?;
         self.hasher.update(bytes);
-        if self.part.length() - self.part.synced() >= self.sync_bytes {
-            self.part.sync()?;
-        }
         Ok(())
     }
 
@@ -153,6 +156,10 @@ impl Sink {
 
     pub(super) fn writer(&self) -> &Writer {
         &self.writer
+    }
+
+    pub(super) fn writer_mut(&mut self) -> &mut Writer {
+        &mut self.writer
     }
 
     /// Whether the bytes are written as they come.

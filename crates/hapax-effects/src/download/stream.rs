@@ -5,23 +5,22 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, IF_RANGE, RANGE, TRANSFER_ENCODING};
 use serde::{Deserialize, Serialize};
 
-use super::ask::{Answer, Asker, trouble};
+use super::ask::{Answer, Asker};
 use super::error::{Code, Error};
 use super::folder::Folder;
 use super::hash::ContentHash;
 use super::head::Head;
 use super::headers::Encoding;
 use super::part::{Owner, Part, Version};
+use super::pour::{self, Frame, Inlet, wrong_size};
+use super::pump::{Ended, Pump};
 use super::sink::{Sink, Writer};
 use super::weigh::{Asked, Verdict, weigh};
 
-/// How much of a body is gathered before it is written, if it comes faster than that.
-const GATHER_BYTES: usize = 256 << 10;
 /// How long to wait for a lock that a dropped run of the same lease still has.
 const LOCK_WAITS: (u32, Duration) = (40, Duration::from_millis(50));
 
@@ -77,13 +76,9 @@ pub(super) struct Run<'a> {
     pub(super) wanted: &'a Wanted,
     /// What the source told before, to notice a body that ends early without saying so.
     pub(super) head: Option<&'a Head>,
+    /// Whether there is no part of the job for sure.
+    pub(super) is_new: bool,
     pub(super) progress: Progress<'a>,
-}
-
-/// How a body ended.
-enum Ended {
-    Whole(Sink),
-    Broken(Sink, Error),
 }
 
 impl Run<'_> {
@@ -100,11 +95,15 @@ impl Run<'_> {
     async fn attempt(&self) -> Result<Streamed, Error> {
         let mut writer = self.take().await?;
         let resumed_from = writer.as_ref().map_or(0, |writer| writer.part.length());
+        let whole = |streamed| Streamed {
+            resumed_from,
+            ..streamed
+        };
         let mut tries = Tries::new(self.asker, resumed_from);
         let mut trusts_ranges = true;
         loop {
-            if let Some(whole) = writer.take_if(|writer| writer.part.is_whole()) {
-                return self.finish(whole, resumed_from).await;
+            if let Some(there) = writer.take_if(|writer| writer.part.is_whole()) {
+                return self.settle(there).await.map(whole);
             }
             let asked = writer.as_ref().filter(|_| trusts_ranges).and_then(asked);
             let verdict = match self.ask(asked.as_ref()).await {
@@ -118,13 +117,13 @@ impl Run<'_> {
                     continue;
                 }
             };
-            let (sink, length_end) = match verdict {
+            let (inlet, end) = match verdict {
                 Verdict::Append { until } => {
                     let Some(writer) = writer.take() else {
                         continue;
                     };
                     let sink = Sink::new(writer, Encoding::Identity, self.asker.limits());
-                    (sink, Some(until))
+                    (Inlet::Open(sink), Some(until))
                 }
                 Verdict::Fresh(mut version, encoding) => {
                     if encoding == Encoding::Identity && ends_with_connection(&answer) {
@@ -135,7 +134,7 @@ impl Run<'_> {
                     (self.fresh(writer.take(), version, encoding).await?, end)
                 }
                 Verdict::Whole => match writer.take() {
-                    Some(writer) => return self.finish(writer, resumed_from).await,
+                    Some(writer) => return self.settle(writer).await.map(whole),
                     None => continue,
                 },
                 Verdict::Distrust(why) => {
@@ -146,21 +145,12 @@ impl Run<'_> {
                     continue;
                 }
             };
-            match self.pump(answer, sink, length_end).await? {
-                Ended::Whole(sink) => {
-                    let is_short = short(&sink, length_end);
-                    match (sink.into_writer(), is_short) {
-                        (whole, None) => return self.finish(whole, resumed_from).await,
-                        (cut, Some(error)) => {
-                            tries.broken(cut.part.length(), error).await?;
-                            writer = Some(cut);
-                        }
-                    }
-                }
-                Ended::Broken(sink, error) => {
-                    let cut = sink.into_writer();
-                    tries.broken(cut.part.length(), error).await?;
-                    writer = Some(cut);
+            match self.pump(answer, inlet, end).await? {
+                Ended::Whole(streamed) => return Ok(whole(streamed)),
+                Ended::Broken(cut, error) => {
+                    let length = cut.as_ref().map_or(0, |writer| writer.part.length());
+                    tries.broken(length, error).await?;
+                    writer = cut;
                 }
             }
         }
@@ -168,6 +158,9 @@ impl Run<'_> {
 
     /// What an earlier run left, its bytes hashed.
     async fn take(&self) -> Result<Option<Writer>, Error> {
+        if self.is_new {
+            return Ok(None);
+        }
         for _wait in 0..LOCK_WAITS.0 {
             let (folder, owner) = (self.folder.clone(), self.owner.clone());
             let limits = self.asker.limits().clone();
@@ -235,21 +228,21 @@ impl Run<'_> {
         }
     }
 
-    /// An empty part for this version, in place of what there was.
+    /// An empty part for this version: in place of what there was, or made with the first bytes.
     async fn fresh(
         &self,
         writer: Option<Writer>,
         version: Version,
         encoding: Encoding,
-    ) -> Result<Sink, Error> {
-        let (folder, owner) = (self.folder.clone(), self.owner.clone());
+    ) -> Result<Inlet, Error> {
+        let Some(writer) = writer else {
+            return Ok(Inlet::New(version, encoding));
+        };
         let limits = self.asker.limits().clone();
         let started = off(move || {
-            let part = match writer {
-                Some(writer) => writer.part.start_over(version)?,
-                None => Part::start(&folder, &owner, version)?,
-            };
-            Ok(Sink::new(Writer::on(part, &limits)?, encoding, &limits))
+            let part = writer.part.start_over(version)?;
+            let sink = Sink::new(Writer::new(part, &limits), encoding, &limits);
+            Ok(Inlet::Open(sink))
         });
         started
             .await?
@@ -257,108 +250,25 @@ impl Run<'_> {
     }
 
     /// Writes the body to its end, or to where it breaks. It never writes past `end`.
-    async fn pump(
-        &self,
-        mut answer: Answer,
-        mut sink: Sink,
-        end: Option<u64>,
-    ) -> Result<Ended, Error> {
-        let idle = self.asker.limits().idle_time;
-        let total = sink.writer().part.version().length;
-        let begun = sink.writer().part.length();
-        let mut left = end.map(|end| end.saturating_sub(begun));
-        // What was there before is told first, so that it does not count as fetched.
-        (self.progress)(begun, total);
-        loop {
-            let (gathered, ending) = gather(&mut answer, idle).await;
-            if left.is_some_and(|left| gathered.len() as u64 > left) && sink.is_plain() {
-                throw_away(sink).await?;
-                let text = "the server sent more than it had announced";
-                return Err(Error::retryable(Code::SizeMismatch, text));
-            }
-            left = left.map(|left| left.saturating_sub(gathered.len() as u64));
-            if !gathered.is_empty() {
-                metrics::counter!("hapax_download_bytes_total").increment(gathered.len() as u64);
-                let (kept, pushed) = off(move || {
-                    let pushed = sink.push(&gathered);
-                    (sink, pushed)
-                })
-                .await?;
-                sink = self.usable(kept, pushed).await?;
-                (self.progress)(sink.writer().part.length(), total);
-            }
-            match ending {
-                None => {}
-                Some(Ok(())) => {
-                    let (kept, finished) = off(move || {
-                        let finished = sink.finish();
-                        (sink, finished)
-                    })
-                    .await?;
-                    return match finished {
-                        Ok(()) => Ok(Ended::Whole(kept)),
-                        Err(error) if error.is_retryable() => Ok(Ended::Broken(kept, error)),
-                        Err(error) => Err(throw_away(kept).await.err().unwrap_or(error)),
-                    };
-                }
-                Some(Err(error)) => return Ok(Ended::Broken(sink, error)),
-            }
-        }
+    async fn pump(&self, answer: Answer, inlet: Inlet, end: Option<u64>) -> Result<Ended, Error> {
+        let pump = Pump::new(self.frame(), self.progress, end);
+        pump.run(answer, inlet).await
     }
 
-    /// The sink, unless what was pushed ended the run: then a part that went over a limit is of no use.
-    async fn usable(&self, sink: Sink, pushed: Result<(), Error>) -> Result<Sink, Error> {
-        let over = match (pushed, self.wanted.size) {
-            (Ok(()), Some(size)) if sink.writer().part.length() > size => {
-                wrong_size(size, sink.writer().part.length())
-            }
-            (Ok(()), _) => return Ok(sink),
-            (Err(error), _) => error,
-        };
-        if !over.is_retryable() {
-            throw_away(sink).await?;
-        }
-        Err(over)
-    }
-
-    async fn finish(&self, writer: Writer, resumed_from: u64) -> Result<Streamed, Error> {
-        let size = writer.part.length();
-        let (writer, digest) = off(move || {
-            let digest = writer.digest();
-            (writer, digest)
-        })
-        .await?;
-        let sha256 = ContentHash::of(&digest);
-        if let Some(error) = self.unwanted(size, &sha256) {
-            discard(writer.part).await?;
-            return Err(error);
-        }
-        let version = writer.part.version().clone();
-        let streamed = Streamed {
-            sha256: sha256.clone(),
-            size,
-            content_type: version.content_type,
-            etag: version.etag,
-            final_url: version.final_url,
-            resumed_from,
-        };
-        let synced = off(move || writer.part.finish(sha256)).await?;
-        synced.map_err(|error| Error::disk("making the part durable", &error))?;
-        (self.progress)(size, Some(size));
+    async fn settle(&self, writer: Writer) -> Result<Streamed, Error> {
+        let wanted = self.wanted.clone();
+        let streamed = off(move || pour::settle(writer, &wanted)).await??;
+        (self.progress)(streamed.size, Some(streamed.size));
         Ok(streamed)
     }
 
-    fn unwanted(&self, size: u64, sha256: &ContentHash) -> Option<Error> {
-        if let Some(wanted) = self.wanted.size.filter(|wanted| *wanted != size) {
-            return Some(wrong_size(wanted, size));
+    fn frame(&self) -> Frame {
+        Frame {
+            folder: self.folder.clone(),
+            owner: self.owner.clone(),
+            wanted: self.wanted.clone(),
+            limits: self.asker.limits().clone(),
         }
-        let wanted = self
-            .wanted
-            .sha256
-            .as_ref()
-            .filter(|wanted| *wanted != sha256)?;
-        let text = format!("the content has the sha256 {sha256}, expected was {wanted}");
-        Some(Error::fatal(Code::HashMismatch, text))
     }
 }
 
@@ -421,61 +331,6 @@ fn asked(writer: &Writer) -> Option<Asked> {
         if_range,
         version: version.clone(),
     })
-}
-
-/// Why a body that ended well is not all of it.
-fn short(sink: &Sink, end: Option<u64>) -> Option<Error> {
-    let length = sink.writer().part.length();
-    let whole = sink.writer().part.version().length.or(end)?;
-    (sink.is_plain() && length < whole).then(|| {
-        let text = format!("the body ended after {length} of {whole} bytes");
-        Error::retryable(Code::Network, text)
-    })
-}
-
-fn wrong_size(wanted: u64, found: u64) -> Error {
-    let text = format!("the content has {found} bytes or more, expected were {wanted}");
-    Error::fatal(Code::SizeMismatch, text)
-}
-
-/// What has come of the body: everything that is there without waiting, up to a buffer full. With it, how the body
-/// ended if it did.
-async fn gather(answer: &mut Answer, idle: Duration) -> (Bytes, Option<Result<(), Error>>) {
-    let mut gathered = BytesMut::new();
-    loop {
-        let next = answer.response.chunk();
-        let limit = if gathered.is_empty() {
-            idle
-        } else {
-            Duration::ZERO
-        };
-        match tokio::time::timeout(limit, next).await {
-            Ok(Ok(Some(chunk))) if gathered.is_empty() && chunk.len() >= GATHER_BYTES => {
-                return (chunk, None);
-            }
-            Ok(Ok(Some(chunk))) => gathered.extend_from_slice(&chunk),
-            Ok(Ok(None)) => return (gathered.freeze(), Some(Ok(()))),
-            Ok(Err(error)) => return (gathered.freeze(), Some(Err(trouble(&error)))),
-            Err(_) if gathered.is_empty() => {
-                let text = format!("no byte came for {} ms", idle.as_millis());
-                let error = Error::retryable(Code::TimedOut, text);
-                return (Bytes::new(), Some(Err(error)));
-            }
-            Err(_) => return (gathered.freeze(), None),
-        }
-        if gathered.len() >= GATHER_BYTES {
-            return (gathered.freeze(), None);
-        }
-    }
-}
-
-async fn throw_away(sink: Sink) -> Result<(), Error> {
-    discard(sink.into_writer().part).await
-}
-
-async fn discard(part: Part) -> Result<(), Error> {
-    let discarded = off(move || part.discard()).await?;
-    discarded.map_err(|error| Error::disk("removing a part", &error))
 }
 
 /// Runs what is slow away from the threads that wait for sockets.

@@ -284,6 +284,7 @@ macro_rules! queue_conformance {
                 acts_of_a_batch_are_independent,
                 two_acts_on_one_job_happen_in_order,
                 an_operation_fits_one_batch,
+                a_record_and_the_next_beginning_may_be_sent_twice,
                 over_the_limit_of_acts_is_refused,
                 an_empty_batch_of_acts_answers_nothing,
                 concurrent_acts_on_one_job_make_each_step_once,

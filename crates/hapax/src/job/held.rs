@@ -120,6 +120,12 @@ impl std::error::Error for HeldError {
     }
 }
 
+impl From<Error> for HeldError {
+    fn from(error: Error) -> Self {
+        HeldError::Store(error)
+    }
+}
+
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
@@ -294,28 +300,48 @@ impl Held {
         }
     }
 
-    /// Sends one write under this fence, again while the store is away for a moment. Every deed that is sent this
-    /// way may be sent twice: the second time finds out.
+    /// Sends one write under this fence.
     pub(super) async fn write(&self, on: On, deed: Deed) -> Result<Done, HeldError> {
+        let mut answers = self.write_all(vec![(on, deed)]).await?;
+        answers.pop().unwrap_or_else(|| Err(no_answer().into()))
+    }
+
+    /// Sends writes under this fence in one transaction, again while the store is away for a moment, and answers each.
+    /// Every deed that is sent this way may be sent twice: the second time finds out.
+    pub(super) async fn write_all(
+        &self,
+        deeds: Vec<(On, Deed)>,
+    ) -> Result<Vec<Result<Done, HeldError>>, HeldError> {
         if self.has_ended() || self.inner.lost.is_cancelled() {
             return Err(HeldError::Lost);
         }
-        let gives_back = matches!(deed, Deed::Release | Deed::Fail { .. } | Deed::Wait { .. });
-        let fence = self.fence();
-        let act = Act { on, fence, deed };
+        let acts: Vec<Act> = deeds
+            .into_iter()
+            .map(|(on, deed)| Act {
+                on,
+                fence: self.fence(),
+                deed,
+            })
+            .collect();
         let mut pause = Pause::new(PAUSE, PAUSE * 32);
         for attempt in 1.. {
-            let answer = {
+            let answers = {
                 let _shared = self.inner.gate.read().await;
-                let answer = self.send(act.clone()).await;
-                if let Ok(Ok(done)) = &answer {
-                    self.saw(done, gives_back);
+                let answers = self.send(&acts).await;
+                for (act, answer) in acts.iter().zip(answers.iter().flatten()) {
+                    if let Ok(done) = answer {
+                        self.saw(done, gives_back(&act.deed));
+                    }
                 }
-                answer
+                answers
             };
-            match answer {
-                Ok(Ok(done)) => return Ok(done),
-                Ok(Err(refusal)) => return Err(self.refused(refusal)),
+            match answers {
+                Ok(answers) => {
+                    let told = |answer: Result<Done, Refusal>| {
+                        answer.map_err(|refusal| self.refused(refusal))
+                    };
+                    return Ok(answers.into_iter().map(told).collect());
+                }
                 Err(error) if error.is_transient() && attempt < TRIES_MAX => {
                     tracing::warn!(job = %self.job().id, %error, attempt, "a write to a job was not answered; trying again");
                     tokio::time::sleep(pause.next()).await;
@@ -326,16 +352,19 @@ impl Held {
         unreachable!("the last try returns")
     }
 
-    async fn send(&self, act: Act) -> Result<Result<Done, Refusal>, Error> {
+    async fn send(&self, acts: &[Act]) -> Result<Vec<Result<Done, Refusal>>, Error> {
         let limit = self.inner.ttl.clamp(CALLS.0, CALLS.1);
-        let call = self.inner.queue.apply(self.tenant(), vec![act]);
+        let call = self.inner.queue.apply(self.tenant(), acts.to_vec());
         let Ok(answers) = tokio::time::timeout(limit, call).await else {
             let unknown = Error::new(Kind::OutcomeUnknown, "writing to a job");
             return Err(unknown.because("the queue did not answer in time"));
         };
-        answers?.into_iter().next().ok_or_else(|| {
-            Error::new(Kind::Corrupt, "writing to a job").because("the queue gave no answer")
-        })
+        let answers = answers?;
+        if answers.len() == acts.len() {
+            Ok(answers)
+        } else {
+            Err(no_answer())
+        }
     }
 
     /// Takes note of what an answer says about the job.
@@ -381,4 +410,13 @@ impl Held {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the holder has the job no more once this is done.
+fn gives_back(deed: &Deed) -> bool {
+    matches!(deed, Deed::Release | Deed::Fail { .. } | Deed::Wait { .. })
+}
+
+fn no_answer() -> Error {
+    Error::new(Kind::Corrupt, "writing to a job").because("the queue gave no answer")
 }

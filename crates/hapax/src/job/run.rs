@@ -5,13 +5,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use hapax_core::job::{
-    Begun, Class, Deed, Done, On, Op, OpKey, OpState, Refusal, Resolution, State,
-};
+use hapax_core::job::{Begun, Class, Deed, On, Op, OpKey, OpState, Refusal, Resolution, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::ahead::{Ahead, Opening, begun};
 use super::effect::{Effect, EffectError, Fault, Probed, Ran};
 use super::held::{Held, HeldError};
 
@@ -37,9 +36,26 @@ impl<T> From<Result<T, Fault>> for Tried<T> {
 
 /// What came of an effect that did not fail.
 pub(super) enum Performed<T> {
-    Ran(Ran<T>),
+    /// It has a result, and what follows may be begun already.
+    Ran(Ran<T>, Option<Ahead>),
     /// It wants to wait, and that is not recorded yet.
     Asks(Asks),
+}
+
+/// What an effect does to its job beside its own record, by its result.
+pub(super) struct Steps<A, N> {
+    /// Where the job goes.
+    pub(super) advance: A,
+    /// The effect that follows, if that is known.
+    pub(super) next: N,
+}
+
+impl<A> Steps<A, ()> {
+    /// A step of the job, and nothing known of what follows.
+    fn alone<T>(advance: A) -> Steps<A, impl Fn(&T) -> Option<Effect>> {
+        let next = |_: &T| None;
+        Steps { advance, next }
+    }
 }
 
 /// A wait to be recorded.
@@ -92,8 +108,8 @@ impl Held {
     {
         let no_probe = None::<fn(OpKey) -> std::future::Ready<Probed<T>>>;
         let run = async |op| Tried::from(run(op).await);
-        let advance = |_: &T| effect.advance_to;
-        let performed = self.perform(effect, no_probe, run, advance).await?;
+        let steps = Steps::alone(|_: &T| effect.advance_to);
+        let performed = self.perform(effect, None, no_probe, run, steps).await?;
         self.ran(performed).await
     }
 
@@ -116,14 +132,14 @@ impl Held {
         Fut: Future<Output = Result<T, Fault>>,
     {
         let run = async |op| Tried::from(run(op).await);
-        let advance = |_: &T| effect.advance_to;
-        let performed = self.perform(effect, Some(probe), run, advance).await?;
+        let steps = Steps::alone(|_: &T| effect.advance_to);
+        let performed = self.perform(effect, None, Some(probe), run, steps).await?;
         self.ran(performed).await
     }
 
     async fn ran<T>(&self, performed: Performed<T>) -> Result<Ran<T>, EffectError> {
         match performed {
-            Performed::Ran(ran) => Ok(ran),
+            Performed::Ran(ran, _) => Ok(ran),
             Performed::Asks(asks) => {
                 self.park(asks).await?;
                 Err(EffectError::Waiting)
@@ -131,15 +147,18 @@ impl Held {
         }
     }
 
-    /// Begins, runs and records, with a step of the job that may depend on the result.
-    pub(super) async fn perform<T, P, PFut, R, RFut>(
+    /// Begins unless that was done `ahead`, runs and records, with steps of the job that may depend on the result.
+    pub(super) async fn perform<T, P, PFut, R, RFut, A, N>(
         &self,
         effect: &Effect,
+        ahead: Option<Ahead>,
         mut probe: Option<P>,
         run: R,
-        advance: impl Fn(&T) -> Option<State>,
+        steps: Steps<A, N>,
     ) -> Result<Performed<T>, EffectError>
     where
+        A: Fn(&T) -> Option<State>,
+        N: Fn(&T) -> Option<Effect>,
         T: Serialize + DeserializeOwned,
         P: FnOnce(OpKey) -> PFut,
         PFut: Future<Output = Probed<T>>,
@@ -147,10 +166,14 @@ impl Held {
         RFut: Future<Output = Tried<T>>,
     {
         let op = effect.key(self)?;
-        let token: Arc<str> = uuid::Uuid::new_v4().simple().to_string().into();
-        self.catch_up(effect.enters, None).await?;
+        let mut ahead = ahead.and_then(|ahead| ahead.of(&op));
+        let opening = Opening::of(self, effect, op.clone(), self.state());
         for _ in 0..ROUNDS_MAX {
-            match self.begin(effect, &op, &token).await? {
+            let begun = match ahead.take() {
+                Some(begun) => begun,
+                None => self.begin(&opening).await?,
+            };
+            match begun {
                 Begun::Execute(token) => {
                     let runner = Runner {
                         held: self,
@@ -158,17 +181,18 @@ impl Held {
                         op,
                         token,
                     };
-                    return runner.execute(run, advance).await;
+                    return runner.execute(run, steps).await;
                 }
                 Begun::Replay(text) => {
                     let value: T = read(&op, &text)?;
-                    self.catch_up(advance(&value), Some(&text)).await?;
+                    self.catch_up((steps.advance)(&value), Some(&text)).await?;
                     let replayed = true;
-                    return Ok(Performed::Ran(Ran {
+                    let ran = Ran {
                         value,
                         replayed,
                         op,
-                    }));
+                    };
+                    return Ok(Performed::Ran(ran, None));
                 }
                 Begun::InProgress => return Err(EffectError::InProgress),
                 Begun::Failed(error) => return Err(EffectError::Failed(error.to_string())),
@@ -182,28 +206,13 @@ impl Held {
         Err(EffectError::InDoubt)
     }
 
-    async fn begin(
-        &self,
-        effect: &Effect,
-        op: &OpKey,
-        token: &Arc<str>,
-    ) -> Result<Begun, EffectError> {
-        let deed = Deed::Begin {
-            key: op.clone(),
-            kind: effect.kind.as_str().into(),
-            class: effect.class,
-            token: token.clone(),
-        };
-        let write = self.write(On::Job(self.job().id.clone()), deed);
-        let done = tokio::select! {
+    async fn begin(&self, opening: &Opening) -> Result<Begun, EffectError> {
+        let answers = tokio::select! {
             biased;
             () = self.lost() => return Err(EffectError::Lost),
-            done = write => done?,
+            answers = self.write_all(opening.deeds()) => answers?,
         };
-        match done {
-            Done::Begun(begun, _) => Ok(begun),
-            Done::Job(_) | Done::Op(..) => Err(EffectError::InProgress),
-        }
+        begun(answers)
     }
 
     /// Asks the receiver of an operation in doubt, and records what it says. Beginning again then tells.
@@ -296,13 +305,15 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    async fn execute<T, R, RFut>(
+    async fn execute<T, R, RFut, A, N>(
         self,
         run: R,
-        advance: impl Fn(&T) -> Option<State>,
+        steps: Steps<A, N>,
     ) -> Result<Performed<T>, EffectError>
     where
         T: Serialize + DeserializeOwned,
+        A: Fn(&T) -> Option<State>,
+        N: Fn(&T) -> Option<Effect>,
         R: FnOnce(OpKey) -> RFut,
         RFut: Future<Output = Tried<T>>,
     {
@@ -315,7 +326,7 @@ impl Runner<'_> {
             tried = running => tried,
         };
         let unclear = match tried {
-            Ok(Tried::Done(value)) => return self.complete(&value, advance).await,
+            Ok(Tried::Done(value)) => return self.complete(&value, steps).await,
             Ok(Tried::Fault(Fault {
                 asks: Some(asks), ..
             })) => {
@@ -341,11 +352,16 @@ impl Runner<'_> {
         }
     }
 
-    async fn complete<T: Serialize + DeserializeOwned>(
+    async fn complete<T, A, N>(
         self,
         value: &T,
-        advance: impl Fn(&T) -> Option<State>,
-    ) -> Result<Performed<T>, EffectError> {
+        steps: Steps<A, N>,
+    ) -> Result<Performed<T>, EffectError>
+    where
+        T: Serialize + DeserializeOwned,
+        A: Fn(&T) -> Option<State>,
+        N: Fn(&T) -> Option<Effect>,
+    {
         let text: Arc<str> = match serde_json::to_string(value) {
             Ok(text) => text.into(),
             Err(error) => return Err(self.fail(Fault::fatal(no_json(&error))).await),
@@ -366,14 +382,21 @@ impl Runner<'_> {
             result: text.clone(),
             advance_to,
         };
-        match self.held.write(on(), deed(advance(&value))).await {
+        let advance_to = (steps.advance)(&value);
+        let opening = (steps.next)(&value).and_then(|next| self.opening(&next, advance_to));
+        let mut deeds = vec![(on(), deed(advance_to))];
+        deeds.extend(opening.iter().flat_map(Opening::deeds));
+        let mut answers = self.held.write_all(deeds).await?.into_iter();
+        match answers.next().unwrap_or(Err(HeldError::Lost)) {
             Ok(_) => {
                 let replayed = false;
-                Ok(Performed::Ran(Ran {
+                let ran = Ran {
                     value,
                     replayed,
                     op: self.op,
-                }))
+                };
+                let ahead = opening.and_then(|opening| opening.ahead(answers.collect()));
+                Ok(Performed::Ran(ran, ahead))
             }
             Err(HeldError::Refused(Refusal::TooLarge { bytes })) => {
                 Err(self.too_large(bytes).await)
@@ -385,6 +408,14 @@ impl Runner<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The beginning of the effect that follows, in a job that is where this one's record leaves it.
+    fn opening(&self, next: &Effect, advance_to: Option<State>) -> Option<Opening> {
+        let state = advance_to.unwrap_or_else(|| self.held.state());
+        let goes_on = !state.is_terminal() && state != State::Failed;
+        let op = next.key(self.held).ok()?;
+        (goes_on && op != self.op).then(|| Opening::of(self.held, next, op, state))
     }
 
     async fn too_large(&self, bytes: usize) -> EffectError {

@@ -1,5 +1,6 @@
 //! Jobs: held leases, effects, plans and workers.
 
+mod ahead;
 mod crash;
 mod effect;
 mod graph;

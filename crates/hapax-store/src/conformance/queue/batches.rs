@@ -1,7 +1,7 @@
 //! Batches of acts: answered in order, each for itself, two on one job in order.
 
 use hapax_core::job::queue::ACTS_MAX;
-use hapax_core::job::{Begun, Class, Deed, Done, Job, Refusal, State};
+use hapax_core::job::{Begun, Class, Deed, Done, Job, OpState, Refusal, State};
 use hapax_core::{Kind, Tenant};
 
 use super::subject::{
@@ -108,6 +108,31 @@ pub async fn an_operation_fits_one_batch(subject: &QueueSubject) {
     assert_eq!(begun(&answers[2]), Some(Begun::Replay("[1]".into())));
     assert_eq!(begun(&answers[3]), Some(Begun::Execute("t".into())));
     assert_eq!(subject.shown(job).await.1.len(), 2);
+}
+
+/// The record of an operation, the state that the next one wants and its beginning are one batch. Sent again, because its
+/// answer got lost, it is answered alike and changes nothing.
+pub async fn a_record_and_the_next_beginning_may_be_sent_twice(subject: &QueueSubject) {
+    let job = &several(subject, 1).await[0];
+    let begin = on_job(job, fence(job), beginning("op-1", Class::Replayable, "t"));
+    subject.apply(vec![begin]).await;
+    let acts = vec![
+        on_op("op-1", complete_to("t", "[1]", State::HeadDone)),
+        on_job(job, fence(job), step(State::Streaming)),
+        on_job(job, fence(job), beginning("op-2", Class::Probe, "t2")),
+    ];
+
+    for _ in 0..2 {
+        let answers = subject.apply(acts.clone()).await;
+        assert!(matches!(&answers[0], Ok(Done::Op(op, _)) if op.state == OpState::Done));
+        assert_eq!(state(&answers[1]), Some(State::Streaming));
+        assert!(
+            matches!(&answers[2], Ok(Done::Begun(Begun::Execute(token), op)) if **token == *"t2" && op.tries == 1)
+        );
+    }
+
+    let (stored, ops) = subject.shown(job).await;
+    assert_eq!((stored.state, ops.len()), (State::Streaming, 2));
 }
 
 /// A full batch is done in one call; over the limit is said as such, and nothing is done.

@@ -10,6 +10,7 @@ use super::super::fault::Fault;
 use super::super::queue::Effect;
 use super::ANSWER_BYTES_MAX;
 use super::keys::Keys;
+use super::lists::IS_RESTED;
 use super::rows::{self, tenant_bytes, word};
 
 pub(super) const RESTED: &str = include_str!("../../../sql/sqlite/job_rested.sql");
@@ -115,6 +116,19 @@ fn rested(
     kind: &JobKind,
     now: Time,
 ) -> Result<bool, Fault> {
+    // Marking is dear even when there is nothing to mark, and that is so at most leases.
+    let is_any: bool = connection.prepare_cached(IS_RESTED)?.query_row(
+        params![
+            tenant_bytes(tenant),
+            place.as_str(),
+            kind.as_str(),
+            now.as_ms()
+        ],
+        |row| row.get(0),
+    )?;
+    if !is_any {
+        return Ok(false);
+    }
     let marked = connection.prepare_cached(RESTED)?.execute(params![
         tenant_bytes(tenant),
         place.as_str(),

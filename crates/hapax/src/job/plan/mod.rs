@@ -4,6 +4,7 @@
 mod build;
 mod drive;
 mod event;
+mod follow;
 mod mermaid;
 mod node;
 mod outline;
@@ -18,6 +19,7 @@ use futures_util::future::join_all;
 use hapax_core::Error;
 use hapax_core::job::OpKey;
 
+use super::ahead::Ahead;
 use super::effect::{EffectError, Fault};
 use super::held::Held;
 use super::run::Asks;
@@ -231,12 +233,13 @@ impl<S: Clone + Send + Sync + 'static> Plan<S> {
     /// [`PlanError`] says which node stopped it and what can be done.
     pub async fn run(&self, held: &Held, state: S, events: &Events) -> Result<Ended<S>, PlanError> {
         let mut course = Course {
-            graph: &self.graph,
+            graph: self.graph.clone(),
             held,
             events,
             state: Arc::new(state),
             visits: vec![0; self.graph.nodes.len()],
             waiting: BTreeSet::new(),
+            ahead: None,
             path: Vec::new(),
         };
         let mut round = BTreeSet::from([self.graph.start]);
@@ -253,13 +256,15 @@ impl<S: Clone + Send + Sync + 'static> Plan<S> {
 
 /// One run of a plan.
 struct Course<'a, S> {
-    graph: &'a Graph<S>,
+    graph: Arc<Graph<S>>,
     held: &'a Held,
     events: &'a Events,
     state: Arc<S>,
     visits: Vec<u32>,
     /// Joins that some of their branches have come to.
     waiting: BTreeSet<usize>,
+    /// What was begun together with the record of the last round.
+    ahead: Option<Ahead>,
     path: Vec<String>,
 }
 
@@ -268,9 +273,11 @@ impl<S: Clone + Send + Sync + 'static> Course<'_, S> {
     /// that failed or waits stops the plan, so that what they did is recorded.
     async fn visit_all(&mut self, round: &BTreeSet<usize>) -> Result<(), PlanError> {
         let mut visits = Vec::with_capacity(round.len());
+        let is_alone = round.len() == 1;
         for &node in round {
             self.visits[node] += 1;
-            visits.push(self.visit(node)?);
+            let ahead = self.ahead.take();
+            visits.push(self.visit(node, ahead, is_alone)?);
         }
         let mut stopped = None;
         let mut asks = Vec::new();
@@ -281,7 +288,9 @@ impl<S: Clone + Send + Sync + 'static> Course<'_, S> {
                     op,
                     replayed,
                     apply,
+                    ahead,
                 }) => {
+                    self.ahead = ahead;
                     self.tell_ran(node, op, replayed);
                     applies.push((node, apply));
                 }
@@ -305,6 +314,8 @@ impl<S: Clone + Send + Sync + 'static> Course<'_, S> {
     fn visit(
         &self,
         node: usize,
+        ahead: Option<Ahead>,
+        is_alone: bool,
     ) -> Result<node::Boxed<Result<Visited<S>, EffectError>>, PlanError> {
         let number = self.visits[node];
         if number > VISITS_MAX {
@@ -318,6 +329,8 @@ impl<S: Clone + Send + Sync + 'static> Course<'_, S> {
             events: self.events.clone(),
             state: self.state.clone(),
             number,
+            ahead,
+            next: is_alone.then(|| self.next(node)).flatten(),
         };
         Ok(erased.visit(effect, visit))
     }

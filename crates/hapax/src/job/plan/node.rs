@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 
 use super::event::{Event, Events};
 use super::step::Step;
+use crate::job::ahead::Ahead;
 use crate::job::effect::{Effect, EffectError, Fault, Probed};
 use crate::job::held::Held;
 use crate::job::pause::Pause;
-use crate::job::run::{Asks, Performed, Tried, said};
+use crate::job::run::{Asks, Performed, Steps, Tried, said};
 
 pub(super) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Context<S> = dyn Fn(&S) -> Value + Send + Sync;
@@ -239,7 +240,14 @@ pub(super) struct Visit<S> {
     pub(super) events: Events,
     pub(super) state: Arc<S>,
     pub(super) number: u32,
+    /// The operation of this visit, if it was begun before.
+    pub(super) ahead: Option<Ahead>,
+    /// What follows the result, if one node does.
+    pub(super) next: Option<Next<S>>,
 }
+
+/// The effect of the node that follows once this is applied to the state.
+pub(super) type Next<S> = Box<dyn Fn(&dyn Fn(&mut S)) -> Option<Effect> + Send + Sync>;
 
 /// What came of a visit.
 pub(super) enum Visited<S> {
@@ -247,6 +255,8 @@ pub(super) enum Visited<S> {
         op: OpKey,
         replayed: bool,
         apply: Box<dyn FnOnce(&mut S) + Send>,
+        /// What follows, if it is begun already.
+        ahead: Option<Ahead>,
     },
     Asks(Asks),
 }
@@ -311,9 +321,10 @@ where
     fn visit(
         self: Arc<Self>,
         effect: Effect,
-        visit: Visit<S>,
+        mut visit: Visit<S>,
     ) -> Boxed<Result<Visited<S>, EffectError>> {
         Box::pin(async move {
+            let ahead = visit.ahead.take();
             let ask = |probe: Arc<Probe<S, T>>| {
                 let (node, visit) = (&self, &visit);
                 move |op: OpKey| probe(node.step(visit, &op, 1), visit.state.clone())
@@ -323,9 +334,19 @@ where
                 let advance = self.advance.as_ref()?;
                 advance(&visit.state, value)
             };
+            let next = |value: &T| {
+                let apply = |state: &mut S| {
+                    if let Some(apply) = &self.apply {
+                        apply(state, value);
+                    }
+                };
+                visit.next.as_ref().and_then(|next| next(&apply))
+            };
             let run = |op| self.tries(&visit, op);
-            match visit.held.perform(&effect, probe, run, advance).await? {
-                Performed::Ran(ran) => {
+            let steps = Steps { advance, next };
+            let performed = visit.held.perform(&effect, ahead, probe, run, steps);
+            match performed.await? {
+                Performed::Ran(ran, ahead) => {
                     let (apply, value) = (self.apply.clone(), ran.value);
                     Ok(Visited::Ran {
                         op: ran.op,
@@ -335,6 +356,7 @@ where
                                 apply(state, &value);
                             }
                         }),
+                        ahead,
                     })
                 }
                 Performed::Asks(asks) => Ok(Visited::Asks(asks)),

@@ -42,13 +42,8 @@ where
     };
 
     let first = lease(&queue, &id).await;
-    let state = first.state;
-    let enters = effect
-        .enters
-        .is_some_and(|to| state.followers(&first.kind).contains(&to));
-    // Entering a state is a write before begin and complete.
-    let complete = if enters { 3 } else { 2 };
-    let faulty = Arc::new(FaultyQueue::new(queue.clone()).cut(complete, Cut::DiesBefore));
+    // Entering a state and beginning is one write, completing is the next.
+    let faulty = Arc::new(FaultyQueue::new(queue.clone()).cut(2, Cut::DiesBefore));
     let held = hold(faulty.clone(), first.clone());
     tokio::select! {
         biased;

@@ -1,0 +1,82 @@
+//! The operation that follows, begun in the transaction that records the one before it: a plan of n steps then commits
+//! n + 1 times, not 2n times. It decides nothing; the plan says what follows.
+
+use std::sync::Arc;
+
+use hapax_core::job::{Begun, Deed, Done, On, OpKey, State};
+
+use super::effect::{Effect, EffectError};
+use super::held::{Held, HeldError};
+
+/// An operation that was begun before it was come to.
+pub(super) struct Ahead {
+    op: OpKey,
+    begun: Begun,
+}
+
+impl Ahead {
+    /// What was answered, if it is this operation.
+    pub(super) fn of(self, op: &OpKey) -> Option<Begun> {
+        (self.op == *op).then_some(self.begun)
+    }
+}
+
+/// An operation that is about to be begun.
+pub(super) struct Opening {
+    op: OpKey,
+    deeds: Vec<(On, Deed)>,
+}
+
+impl Opening {
+    /// Begins `op`, once a job in `state` has entered the state that the effect wants.
+    pub(super) fn of(held: &Held, effect: &Effect, op: OpKey, state: State) -> Self {
+        let job = held.job();
+        let on = || On::Job(job.id.clone());
+        let enters = effect
+            .enters
+            .filter(|to| state.followers(&job.kind).contains(to));
+        let enter = |to| Deed::Advance {
+            to,
+            allowed_from: None,
+            result: None,
+        };
+        let begin = Deed::Begin {
+            key: op.clone(),
+            kind: effect.kind.as_str().into(),
+            class: effect.class,
+            token: token(),
+        };
+        let deeds = enters.map(enter).into_iter().chain([begin]);
+        Self {
+            op,
+            deeds: deeds.map(|deed| (on(), deed)).collect(),
+        }
+    }
+
+    /// What is to be written for it.
+    pub(super) fn deeds(&self) -> Vec<(On, Deed)> {
+        self.deeds.clone()
+    }
+
+    /// The operation as begun ahead, if all of it was done. If not, beginning it when it is come to says why.
+    pub(super) fn ahead(self, answers: Vec<Result<Done, HeldError>>) -> Option<Ahead> {
+        let begun = begun(answers).ok()?;
+        Some(Ahead { op: self.op, begun })
+    }
+}
+
+/// What the answers to an opening say.
+pub(super) fn begun(answers: Vec<Result<Done, HeldError>>) -> Result<Begun, EffectError> {
+    let mut found = Begun::InProgress;
+    for answer in answers {
+        if let Done::Begun(begun, _) = answer? {
+            found = begun;
+        }
+    }
+    Ok(found)
+}
+
+/// The secret of one runner of one operation.
+fn token() -> Arc<str> {
+    uuid::Uuid::new_v4().simple().to_string().into()
+}

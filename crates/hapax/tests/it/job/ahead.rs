@@ -1,0 +1,157 @@
+//! What follows is begun in the write that records what was before it, and only where that can do no harm.
+
+use std::sync::Arc;
+
+use hapax::job::testing::{Cut, FaultyQueue};
+use hapax::job::{
+    Class, Events, Fault, JobKind, NewJob, Node, OpState, Plan, PlanError, Probed, State, Step,
+    drive,
+};
+use serde_json::json;
+
+use super::Bench;
+
+/// The steps that ran, and the context of the next.
+type Path = Vec<String>;
+
+fn step(name: &'static str, class: Class) -> Node<Path, String> {
+    Node::new(name, class, move |_: Step, path: Arc<Path>| async move {
+        Ok::<_, Fault>(format!("{name} after {}", path.len()))
+    })
+    .context(|path: &Path| json!({"after": path.len()}))
+    .apply(|path: &mut Path, said: &String| path.push(said.clone()))
+}
+
+async fn download() -> Bench {
+    Bench::with(NewJob::download("w-1", "a-1", "https://example.org/paper.pdf").unwrap()).await
+}
+
+/// A download's way.
+fn way() -> Plan<Path> {
+    let stream = step("STREAM", Class::Probe)
+        .enters(State::Streaming)
+        .probe(|_, _| async { Probed::DidNot });
+    Plan::named("way")
+        .node(step("HEAD", Class::Replayable).advances_to(|_, _| Some(State::HeadDone)))
+        .node(stream)
+        .node(step("FINALIZE", Class::Keyed).advances_to(|_, _| Some(State::Finalized)))
+        .node(step("INDEX", Class::Keyed).advances_to(|_, _| Some(State::Indexed)))
+        .branch("HEAD", ["STREAM", "INDEX"], |path: &Path| {
+            if path.len() == 1 { "STREAM" } else { "INDEX" }
+        })
+        .edge("STREAM", "FINALIZE")
+        .edge("FINALIZE", "INDEX")
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_plan_of_four_steps_is_five_writes() {
+    let bench = download().await;
+    let counted = Arc::new(FaultyQueue::new(bench.queue.clone()));
+    let held = bench.lease_through(counted.clone(), "a").await;
+
+    let ended = drive(held, &way(), Path::new(), &Events::none()).await;
+
+    assert_eq!(ended.unwrap().path, ["HEAD", "STREAM", "FINALIZE", "INDEX"]);
+    assert_eq!(counted.writes(), 5);
+    let (job, ops) = bench.stored().await;
+    assert_eq!(job.state, State::Indexed);
+    let stored: Vec<_> = ops
+        .iter()
+        .map(|op| (&*op.kind, op.state, op.tries))
+        .collect();
+    assert_eq!(
+        stored,
+        ["HEAD", "STREAM", "FINALIZE", "INDEX"].map(|kind| (kind, OpState::Done, 1))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_got_lost_is_sent_again_and_changes_nothing() {
+    for write in 1..=5 {
+        for cut in [Cut::WrittenUnknown, Cut::LostUnknown, Cut::Unavailable] {
+            let bench = download().await;
+            let faulty = Arc::new(FaultyQueue::new(bench.queue.clone()).cut(write, cut));
+            let held = bench.lease_through(faulty, "a").await;
+            let ended = drive(held, &way(), Path::new(), &Events::none()).await;
+            assert!(ended.is_ok(), "{cut:?} at {write}: {ended:?}");
+            let (job, ops) = bench.stored().await;
+            assert_eq!(job.state, State::Indexed, "{cut:?} at {write}");
+            assert!(ops.iter().all(|op| op.tries == 1), "{cut:?} at {write}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_may_not_run_twice_is_begun_when_it_is_come_to() {
+    for class in [Class::AtMostOnce, Class::Probe] {
+        let bench = Bench::new().await;
+        let refused = step("A", Class::Keyed).advances_to(|_, _| Some(State::ResumeOk));
+        let plan = Plan::named("p")
+            .node(refused)
+            .node(step("PAY", class))
+            .edge("A", "PAY")
+            .build()
+            .unwrap();
+
+        let held = bench.lease("a").await;
+        let ended = drive(held, &plan, Path::new(), &Events::none()).await;
+
+        assert!(matches!(ended, Err(PlanError::Failed { node, .. }) if node == "A"));
+        let (_, ops) = bench.stored().await;
+        let kinds: Vec<_> = ops.iter().map(|op| &*op.kind).collect();
+        assert_eq!(kinds, ["A"], "nothing is left in doubt that never ran");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_begun_in_a_job_that_has_ended() {
+    let bench = Bench::with(
+        NewJob::new(
+            JobKind::DOWNLOAD,
+            "w-1",
+            "a-1",
+            "https://example.org/paper.pdf",
+        )
+        .unwrap(),
+    )
+    .await;
+    let ends = step("SKIP", Class::Keyed).advances_to(|_, _| Some(State::SkippedDuplicate));
+    let plan = Plan::named("p")
+        .node(step("HEAD", Class::Replayable).advances_to(|_, _| Some(State::HeadDone)))
+        .node(ends)
+        .node(step("MORE", Class::Keyed))
+        .edge("HEAD", "SKIP")
+        .edge("SKIP", "MORE")
+        .build()
+        .unwrap();
+
+    let held = bench.lease("a").await;
+    let ended = drive(held, &plan, Path::new(), &Events::none()).await;
+
+    assert!(matches!(ended, Err(PlanError::Lost)), "{ended:?}");
+    let (job, ops) = bench.stored().await;
+    assert_eq!((job.state, ops.len()), (State::SkippedDuplicate, 2));
+}
+
+#[tokio::test]
+async fn a_panic_in_what_foresees_loses_no_result() {
+    let bench = Bench::new().await;
+    let panics = step("B", Class::Keyed).context(|_: &Path| panic!("no context"));
+    let plan = Plan::named("p")
+        .node(step("A", Class::Keyed))
+        .node(panics)
+        .edge("A", "B")
+        .build()
+        .unwrap();
+
+    let held = bench.lease("a").await;
+    let driven =
+        tokio::spawn(async move { drive(held, &plan, Path::new(), &Events::none()).await });
+
+    assert!(driven.await.is_err(), "the plan's own closure panicked");
+    let (_, ops) = bench.stored().await;
+    let stored: Vec<_> = ops.iter().map(|op| (&*op.kind, op.state)).collect();
+    assert_eq!(stored, [("A", OpState::Done)]);
+}

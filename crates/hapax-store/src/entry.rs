@@ -57,18 +57,33 @@ pub(crate) fn words(text: &str) -> Result<Vec<&str>, Error> {
 /// A text as an index of words gets it, and the words of a search with it: in small letters, with spaces for whatever is
 /// neither a letter nor a digit, and no longer than what is searched.
 pub(crate) fn spoken(text: &str) -> String {
-    let mut spoken = String::with_capacity(text.len().min(Search::SEARCHED_CHARS));
-    for at in text.chars().take(Search::SEARCHED_CHARS) {
-        if at.is_ascii_alphanumeric() {
-            spoken.push(at.to_ascii_lowercase());
-        } else if at.is_ascii() {
-            spoken.push(' ');
+    let plain = |byte: u8| {
+        if byte.is_ascii_alphanumeric() {
+            byte.to_ascii_lowercase()
         } else {
-            let lower = at.to_lowercase();
-            spoken.extend(lower.map(|at| if at.is_alphanumeric() { at } else { ' ' }));
+            b' '
+        }
+    };
+    let (mut rest, mut left) = (text, Search::SEARCHED_CHARS);
+    let mut spoken = Vec::with_capacity(text.len().min(left));
+    while left > 0 && !rest.is_empty() {
+        // Most of a text is ASCII, and goes over in stretches.
+        let reach = &rest.as_bytes()[..rest.len().min(left)];
+        let end = reach.iter().position(|byte| !byte.is_ascii());
+        let (ascii, after) = rest.split_at(end.unwrap_or(reach.len()));
+        spoken.extend(ascii.bytes().map(plain));
+        left -= ascii.len();
+        rest = after;
+        if let Some(at) = rest.chars().next().filter(|at| left > 0 && !at.is_ascii()) {
+            for at in at.to_lowercase() {
+                let at = if at.is_alphanumeric() { at } else { ' ' };
+                spoken.extend_from_slice(at.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            left -= 1;
+            rest = &rest[at.len_utf8()..];
         }
     }
-    spoken
+    String::from_utf8(spoken).expect("it is made of ASCII and of whole characters")
 }
 
 /// The key of a tenant's test mode in the runtime config.

@@ -27,10 +27,12 @@ pub(super) fn decode(bytes: &[u8], charset: Option<&str>) -> String {
 }
 
 fn guess(bytes: &[u8]) -> String {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return text.to_owned();
+    }
     let is_ascii_beside = bytes.utf8_chunks().all(|chunk| chunk.valid().is_ascii());
-    let is_broken = str::from_utf8(bytes).is_err();
     match charset_decoder(b"windows-1252") {
-        Some(decode) if is_broken && is_ascii_beside => decode(bytes),
+        Some(decode) if is_ascii_beside => decode(bytes),
         Some(_) | None => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
@@ -52,7 +54,15 @@ pub(super) fn transferred<'a>(bytes: &'a [u8], encoding: &str) -> Cow<'a, [u8]> 
 /// How many bytes a part has behind its transfer encoding, without decoding it.
 pub(super) fn transferred_len(bytes: &[u8], encoding: &str) -> usize {
     if encoding.trim().eq_ignore_ascii_case("base64") {
-        bytes.iter().filter(|byte| is_base64(**byte)).count() * 3 / 4
+        // Pieces whose count fits a byte, so that many bytes are looked at in one step.
+        let count = |piece: &[u8]| {
+            piece
+                .iter()
+                .map(|byte| u8::from(is_base64(*byte)))
+                .sum::<u8>()
+        };
+        let counts = bytes.chunks(usize::from(u8::MAX)).map(count);
+        counts.map(usize::from).sum::<usize>() * 3 / 4
     } else {
         bytes.len()
     }

@@ -197,8 +197,10 @@ pub(super) fn is_forward(line: &str) -> bool {
         return false;
     }
     let below = || {
-        let lower = line.to_lowercase();
-        FORWARDED_BELOW.iter().any(|words| lower.starts_with(words)) && lower.ends_with(':')
+        line.ends_with(':') && {
+            let lower = line.to_lowercase();
+            FORWARDED_BELOW.iter().any(|words| lower.starts_with(words))
+        }
     };
     dashed(line).is_some_and(|words| FORWARDED.iter().any(|known| words.starts_with(known)))
         || below()

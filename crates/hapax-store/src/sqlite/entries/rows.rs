@@ -181,8 +181,10 @@ fn bind(column: Column, value: &Value) -> ToSqlOutput<'_> {
             .as_f64()
             .map_or_else(nothing, |number| ToSqlOutput::Owned(Owned::Real(number))),
         (_, Value::Number(number)) => number.as_i64().map_or_else(nothing, whole),
+        // The same text as by its `Display`, without a formatter between.
         (_, Value::Array(_) | Value::Object(_)) => {
-            ToSqlOutput::Owned(Owned::Text(value.to_string()))
+            let text = serde_json::to_string(value).unwrap_or_else(|_| value.to_string());
+            ToSqlOutput::Owned(Owned::Text(text))
         }
     }
 }

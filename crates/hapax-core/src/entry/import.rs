@@ -208,6 +208,12 @@ pub trait Imports: Send + Sync + 'static {
     /// With the last chunk its step becomes [`Step::Queueing`].
     fn import_chunk(&self, tenant: Tenant, id: Uuid, chunk: Chunk) -> Answer<'_, Option<Import>>;
 
+    /// How many chunks may be handed in before the first of them is answered. More than one only where they are written in
+    /// the order in which they were polled first: any other order would refuse all but one of them.
+    fn chunks_at_once(&self) -> usize {
+        1
+    }
+
     /// Queues at most a batch of candidates under the id `batch`. When there are no more, the import ends: it is completed,
     /// or failed if it was given up. `None` if it is not running or still reading.
     fn queue_candidates(&self, tenant: Tenant, id: Uuid, batch: Uuid)

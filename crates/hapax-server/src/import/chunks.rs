@@ -1,5 +1,5 @@
 //! Messages of a mailbox as chunks to write: read, made into drafts and gathered on a thread of its own, a chunk ahead of
-//! whoever writes them. What cannot be made into a draft is a fault of its own and stops nothing.
+//! what the store has. What cannot be made into a draft is a fault of its own and stops nothing.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,7 +54,7 @@ impl Chunks {
         let (sender, chunks) = mpsc::channel(1);
         let (reading, now) = (Watched::clone(&watched), Handle::current());
         tokio::task::spawn_blocking(move || {
-            // The next chunk is made while this one is written, and not before: two of them are in memory.
+            // The next chunk is made once the store has this one, and not before: one more than it takes at once is in memory.
             let is_taken = || now.block_on(sender.reserve()).is_ok();
             let give = |chunk| sender.blocking_send(Ok(chunk)).is_ok() && is_taken();
             if let Err(fault) = gather(&open, cursor, &rule, &reading, give) {

@@ -13,6 +13,7 @@ use hapax_intake::email::REFERENCES_POLICY;
 use uuid::Uuid;
 
 use super::chunks::{Chunks, Fault, Open, Rule};
+use super::handed::{Handed, Written};
 use super::mailbox::{Unreadable, Watched};
 
 /// How often a store that is away is asked again, and the pauses between. It is about half a minute in all.
@@ -128,15 +129,31 @@ impl Driver<'_> {
             rule,
             reading.watched.renewed(),
         );
-        while let Some(chunk) = chunks.next().await {
-            let chunk = match chunk {
-                Ok(chunk) => chunk,
-                Err(fault) => return Ok((self.give_up(import, fault).await?, Pace::Usual)),
+        let mut handed = Handed::at_most(match pace {
+            Pace::Usual => self.imports.chunks_at_once(),
+            Pace::Single(_) => 1,
+        });
+        let (mut is_read, mut fault) = (false, None);
+        loop {
+            let written = tokio::select! {
+                biased;
+                Some(written) = handed.next(), if !handed.is_empty() => written,
+                chunk = chunks.next(), if !is_read && handed.has_room() => {
+                    match chunk {
+                        Some(Ok(chunk)) => self.hand_in(import.id, chunk, &mut handed).await,
+                        Some(Err(why)) => (is_read, fault) = (true, Some(why)),
+                        None => is_read = true,
+                    }
+                    continue;
+                }
+                else => break,
             };
-            let (to, alone) = (chunk.to.clone(), refused_alone(&chunk));
-            // The chunk is not kept for another try: it may be large, and can be read again.
-            let written = self.imports.import_chunk(self.tenant, import.id, chunk);
-            import = match written.await {
+            let Written { to, alone, answer } = written;
+            if !matches!(answer, Ok(Some(_))) {
+                // Those behind it are refused, or it was written and they are too: the store says which.
+                handed.rest().await;
+            }
+            import = match answer {
                 Ok(Some(written)) => written,
                 Ok(None) => {
                     let now = self.again(import.id).await?;
@@ -176,7 +193,17 @@ impl Driver<'_> {
                 Pace::Single(_) => return Ok((import, Pace::Usual)),
             };
         }
-        Ok((import, Pace::Usual))
+        match fault {
+            Some(fault) => Ok((self.give_up(import, fault).await?, Pace::Usual)),
+            None => Ok((import, Pace::Usual)),
+        }
+    }
+
+    /// Hands a chunk to the store. It is not kept for another try: it may be large, and can be read again.
+    async fn hand_in<'a>(&'a self, id: Uuid, chunk: Chunk, handed: &mut Handed<'a>) {
+        let (to, alone) = (chunk.to.clone(), refused_alone(&chunk));
+        let answer = self.imports.import_chunk(self.tenant, id, chunk);
+        handed.put(to, alone, answer).await;
     }
 
     /// Queues until there is nothing left. A batch whose answer got lost is there; the next call makes the next.

@@ -4,7 +4,8 @@
 //! - [`roots`] is which folder a tenant has; [`open`] opens a file beneath a folder, and nothing else.
 //! - [`mailbox`] is that file as a stream, compressed or not, from any place in it.
 //! - [`chunks`] reads messages, makes drafts of them and gathers chunks, on a thread of its own.
-//! - [`mod@drive`] brings an import to its end. API, worker and command line all call it.
+//! - [`mod@drive`] brings an import to its end. API, worker and command line all call it. [`handed`] is what the store has of
+//!   it at a time.
 //! - [`job`] is the lease under which that happens; [`desk`] is where this process does it, and where callers wait.
 //!
 //! The lease is a courtesy: it keeps two processes from doing the same work. What keeps a chunk from being written twice
@@ -15,6 +16,7 @@ pub(crate) mod asked;
 pub(crate) mod chunks;
 pub(crate) mod desk;
 pub(crate) mod drive;
+mod handed;
 pub(crate) mod job;
 pub(crate) mod mailbox;
 pub(crate) mod open;

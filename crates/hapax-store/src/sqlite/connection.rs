@@ -139,6 +139,14 @@ fn try_open(path: &Path, options: &SqliteOptions, role: Role) -> rusqlite::Resul
     Ok(connection)
 }
 
+/// Keeps what one statement may have to take back in memory: a file for it is two writes for every page that is changed.
+/// Not for migrations, which may sort a whole table.
+pub(super) fn keep_undo_in_memory(connection: &Connection) -> Result<(), Error> {
+    connection
+        .pragma_update(None, "temp_store", "MEMORY")
+        .map_err(|error| failed("opening the database", error))
+}
+
 /// Brings the log back into the file and cuts it to nothing, unless somebody still reads from it after a few
 /// short tries. Returns whether it is empty.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {

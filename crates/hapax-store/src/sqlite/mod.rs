@@ -124,6 +124,7 @@ impl SqliteLedger {
         let path = connection::prepare(path)?;
         let mut connection = connection::open(&path, &options, Role::Writer)?;
         migrate::migrate(&mut connection, options.clock.now())?;
+        connection::keep_undo_in_memory(&connection)?;
         tenant_keys::check(&connection, options.vault.as_deref())?;
         let purges = Arc::new(Purges::beside(&path));
         let count = moves::purge_count(&connection)

@@ -34,6 +34,10 @@ struct Shelf {
     /// A message that the store does not take.
     poison: Option<u64>,
     queued: AtomicUsize,
+    /// How many chunks may be handed in at once, how many are, and how many were at most.
+    at_once: usize,
+    handed: AtomicUsize,
+    handed_most: AtomicUsize,
 }
 
 impl Shelf {
@@ -68,6 +72,39 @@ impl Shelf {
             mishaps: BTreeMap::new(),
             poison: None,
             queued: AtomicUsize::new(0),
+            at_once: 1,
+            handed: AtomicUsize::new(0),
+            handed_most: AtomicUsize::new(0),
+        }
+    }
+
+    fn taking(at_once: usize, chunk_size: u32) -> Self {
+        Self {
+            at_once,
+            ..Self::new(chunk_size)
+        }
+    }
+
+    /// What the n-th call comes to.
+    fn called(&self, call: usize, chunk: &Chunk) -> Result<Option<Import>, Error> {
+        let is_poison = |(index, entry): &(u64, Incoming)| {
+            Some(*index) == self.poison && matches!(entry, Incoming::Insert(_))
+        };
+        let is_here = self.now().cursor == chunk.from;
+        if is_here && chunk.entries.iter().any(is_poison) {
+            return Err(Error::new(Kind::Corrupt, "writing a chunk"));
+        }
+        match self.mishaps.get(&call) {
+            Some(Mishap::Away) => Err(Error::new(Kind::Unavailable, "writing a chunk")),
+            Some(Mishap::Lost) => {
+                self.write(chunk);
+                Err(Error::new(Kind::OutcomeUnknown, "writing a chunk"))
+            }
+            Some(Mishap::Overtaken) => {
+                self.write(chunk);
+                Ok(self.write(chunk))
+            }
+            None => Ok(self.write(chunk)),
         }
     }
 
@@ -116,25 +153,18 @@ impl Imports for Shelf {
     fn import_chunk(&self, _: Tenant, _: Uuid, chunk: Chunk) -> Answer<'_, Option<Import>> {
         Box::pin(async move {
             let call = self.calls.fetch_add(1, Ordering::SeqCst);
-            let is_poison = |(index, entry): &(u64, Incoming)| {
-                Some(*index) == self.poison && matches!(entry, Incoming::Insert(_))
-            };
-            if chunk.entries.iter().any(is_poison) {
-                return Err(Error::new(Kind::Corrupt, "writing a chunk"));
-            }
-            match self.mishaps.get(&call) {
-                Some(Mishap::Away) => Err(Error::new(Kind::Unavailable, "writing a chunk")),
-                Some(Mishap::Lost) => {
-                    self.write(&chunk);
-                    Err(Error::new(Kind::OutcomeUnknown, "writing a chunk"))
-                }
-                Some(Mishap::Overtaken) => {
-                    self.write(&chunk);
-                    Ok(self.write(&chunk))
-                }
-                None => Ok(self.write(&chunk)),
-            }
+            let handed = 1 + self.handed.fetch_add(1, Ordering::SeqCst);
+            self.handed_most.fetch_max(handed, Ordering::SeqCst);
+            let answer = self.called(call, &chunk);
+            // It is done, and the answer takes a while.
+            tokio::task::yield_now().await;
+            self.handed.fetch_sub(1, Ordering::SeqCst);
+            answer
         })
+    }
+
+    fn chunks_at_once(&self) -> usize {
+        self.at_once
     }
 
     fn queue_candidates(&self, _: Tenant, _: Uuid, _: Uuid) -> Answer<'_, Option<Import>> {
@@ -201,19 +231,23 @@ fn is_whole(shelf: &Shelf, import: &Import) {
 
 #[tokio::test]
 async fn every_message_is_written_once_whatever_the_size_of_a_chunk() {
-    for size in [1, 2, 7, 50, 2000] {
-        let shelf = Shelf::new(size);
+    for (at_once, size) in [1, 4]
+        .into_iter()
+        .flat_map(|at_once| [1, 2, 7, 50, 2000].map(|size| (at_once, size)))
+    {
+        let shelf = Shelf::taking(at_once, size);
         let import = driven(&shelf).await;
         is_whole(&shelf, &import);
         assert_eq!(import.cursor.offset, mailbox().len() as u64);
+        assert!(shelf.handed_most.load(Ordering::SeqCst) <= at_once);
     }
 }
 
 #[tokio::test]
 async fn a_store_that_is_away_or_loses_its_answer_costs_nothing() {
     for mishap in [Mishap::Away, Mishap::Lost, Mishap::Overtaken] {
-        for call in 0..8 {
-            let mut shelf = Shelf::new(7);
+        for (call, at_once) in (0..8).flat_map(|call| [1, 2, 4].map(|at_once| (call, at_once))) {
+            let mut shelf = Shelf::taking(at_once, 7);
             shelf.mishaps = BTreeMap::from([(call, mishap), (call + 1, Mishap::Away)]);
             let import = driven(&shelf).await;
             is_whole(&shelf, &import);
@@ -248,8 +282,15 @@ async fn a_store_that_stays_away_leaves_the_import_where_it_is() {
 
 #[tokio::test]
 async fn one_message_that_the_store_does_not_take_is_refused_alone() {
-    for poison in [0, 20, MAILS - 1] {
-        let mut shelf = Shelf::new(7);
+    for (poison, at_once) in [
+        (0, 1),
+        (20, 1),
+        (MAILS - 1, 1),
+        (0, 4),
+        (20, 4),
+        (MAILS - 1, 4),
+    ] {
+        let mut shelf = Shelf::taking(at_once, 7);
         shelf.poison = Some(poison);
         let import = driven(&shelf).await;
         is_whole(&shelf, &import);
@@ -291,6 +332,7 @@ async fn of_a_file_that_breaks_off_every_whole_message_is_written_and_queued() {
     encoder.write_all(mailbox().as_bytes()).unwrap();
     let whole = encoder.finish().unwrap();
     for (size, len) in [
+        (2, whole.len() / 3),
         (7, whole.len() / 2),
         (1, whole.len() / 2),
         (2000, whole.len() * 3 / 4),
@@ -302,7 +344,7 @@ async fn of_a_file_that_breaks_off_every_whole_message_is_written_and_queued() {
         // What comes out before the error is kept.
         let _ = flate2::read::GzDecoder::new(&torn[..]).read_to_end(&mut before);
         let count = whole_in(&before);
-        let shelf = Shelf::new(size);
+        let shelf = Shelf::taking(4, size);
         let watched = Watched::default();
         let run = run(
             &shelf,

@@ -1,11 +1,14 @@
 //! Writing chunks: entries, counters and the place in the file are one, and each chunk counts once.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use hapax_core::entry::{
     Chunk, Counts, Cursor, Import, ImportError, ImportStatus, Incoming, Schema, Step, TestMode,
 };
-use hapax_core::{Kind, Tenant};
+use hapax_core::{Answer, Error, Kind, Tenant};
+use uuid::Uuid;
 
 use super::subject::{
     ImportSubject, chunk, entry, keyless, new, newsletter, place, thread, titles,
@@ -100,6 +103,79 @@ pub async fn a_chunk_from_an_old_place_writes_nothing(subject: &ImportSubject) {
     let entries = subject.entries(Schema::Pkm).await;
     assert_eq!(titles(&entries), ["About t"]);
     assert_eq!(entries[0].revision, 1);
+}
+
+/// Hands chunks in one after the other, and waits for the answers only then.
+async fn write_at_once(
+    subject: &ImportSubject,
+    id: Uuid,
+    chunks: Vec<Chunk>,
+) -> Vec<Option<Import>> {
+    let imports = &subject.imports;
+    let ask = |chunk| -> (Answer<'_, Option<Import>>, Option<Result<_, Error>>) {
+        (imports.import_chunk(Tenant::DEFAULT, id, chunk), None)
+    };
+    let mut writes: Vec<_> = chunks.into_iter().map(ask).collect();
+    poll_fn(|context| {
+        for (write, answer) in &mut writes {
+            if let Poll::Ready(ready) = write.as_mut().poll(context) {
+                *answer = Some(ready);
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+    let mut answers = Vec::new();
+    for (write, answer) in writes {
+        let answer = match answer {
+            Some(answer) => answer,
+            None => write.await,
+        };
+        answers.push(answer.expect("the store answers"));
+    }
+    answers
+}
+
+/// Chunks of one newsletter each, one behind the other.
+fn in_a_row(from: &Cursor, count: usize) -> Vec<Chunk> {
+    let mut at = from.clone();
+    let mut chunks = Vec::new();
+    for nth in 0..count {
+        let next = chunk(&at, vec![newsletter(&format!("<{nth}>"))]).0;
+        at = next.to.clone();
+        chunks.push(next);
+    }
+    chunks
+}
+
+/// As many as the store says it takes are all written, and count as if each had waited for the one before it.
+pub async fn chunks_that_are_handed_in_at_once_are_written_in_their_order(subject: &ImportSubject) {
+    let begun = subject.begin(new(1, "a.mbox")).await;
+    let count = subject.imports.chunks_at_once();
+    let chunks = in_a_row(&begun.cursor, count);
+    let ends: Vec<Cursor> = chunks.iter().map(|chunk| chunk.to.clone()).collect();
+
+    let written = write_at_once(subject, begun.id, chunks).await;
+
+    let behind = written
+        .into_iter()
+        .map(|import| import.expect("it is written").cursor);
+    assert_eq!(behind.collect::<Vec<_>>(), ends);
+    let stored = subject.stored(begun.id).await;
+    assert_eq!(stored.counts.inserted, count as u64);
+    assert_eq!(stored.cursor, ends[count - 1]);
+}
+
+/// Nobody skips a chunk that was not written.
+pub async fn behind_a_chunk_that_is_refused_nothing_is_written(subject: &ImportSubject) {
+    let begun = subject.begin(new(1, "a.mbox")).await;
+    let chunks = in_a_row(&place(3), subject.imports.chunks_at_once());
+
+    let written = write_at_once(subject, begun.id, chunks).await;
+
+    assert!(written.iter().all(Option::is_none));
+    assert_eq!(subject.stored(begun.id).await, begun);
+    assert!(subject.entries(Schema::Pkm).await.is_empty());
 }
 
 /// The same number and offset in another file is another place.

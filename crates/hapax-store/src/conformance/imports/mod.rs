@@ -42,6 +42,8 @@ macro_rules! import_conformance {
                 the_mark_is_part_of_the_place,
                 of_two_who_write_one_chunk_at_once_one_does,
                 of_many_who_write_all_chunks_each_is_written_once,
+                chunks_that_are_handed_in_at_once_are_written_in_their_order,
+                behind_a_chunk_that_is_refused_nothing_is_written,
                 a_store_that_fails_leaves_neither_entries_nor_cursor,
                 the_test_mode_does_not_split_an_import,
                 a_refused_entry_is_told_by_its_place_in_the_file,

@@ -28,6 +28,8 @@ pub(super) const LIST: &str = include_str!("../../../sql/sqlite/import_list.sql"
 const INSERT: &str = include_str!("../../../sql/sqlite/import_insert.sql");
 pub(super) const WRITE: &str = include_str!("../../../sql/sqlite/import_write.sql");
 
+/// While two chunks are written and synced together, the next two gather. The writer keeps their order.
+const AT_ONCE: usize = 4;
 /// How many candidates one call looks at, so that many without anything to enrich do not hold the writer up.
 const LOOKED_AT_MAX: usize = 5000;
 
@@ -84,6 +86,10 @@ impl Imports for SqliteLedger {
             })
             .await
         })
+    }
+
+    fn chunks_at_once(&self) -> usize {
+        AT_ONCE
     }
 
     fn queue_candidates(

@@ -68,9 +68,6 @@ pub(super) fn carry_out(
         wrote = true;
     }
     plan.number(numbers);
-    for row in plan.inserts() {
-        search::index(connection, sql, row, None)?;
-    }
     // What is stored: the first state of each that is replaced.
     let mut stored: HashMap<i64, Row> = HashMap::new();
     for old in plan.replaced() {
@@ -79,8 +76,15 @@ pub(super) fn carry_out(
     }
     for row in plan.updates() {
         rows::update(connection, sql, tenant, row)?;
-        search::index(connection, sql, row, stored.get(&row.entry_id))?;
         wrote = true;
+    }
+    // The words of all of them last: the index gathers what it gets, and any other statement in between makes it write
+    // that down and merge it.
+    for row in plan.inserts() {
+        search::index(connection, sql, row, None)?;
+    }
+    for row in plan.updates() {
+        search::index(connection, sql, row, stored.get(&row.entry_id))?;
     }
     Ok(wrote)
 }

@@ -25,6 +25,7 @@ pub(super) struct Frame {
 
 /// Where a body goes: into a part that is there, or into one that is made with its first bytes.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one per body, moved a few times")]
 pub(super) enum Inlet {
     Open(Sink),
     New(Version, Encoding),
@@ -91,6 +92,7 @@ pub(super) struct Pour {
 
 /// What came of the last of a body.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one per body, moved a few times")]
 pub(super) enum Last {
     Whole(Streamed),
     /// The body is over, and something is missing.

@@ -23,6 +23,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(5);
 const UNSYNCED_MAX: u64 = 4;
 
 /// How a body ended.
+#[allow(clippy::large_enum_variant, reason = "one per body, moved a few times")]
 pub(super) enum Ended {
     Whole(Streamed),
     /// With what there is of it, if anything.
@@ -160,10 +161,10 @@ impl<'a> Pump<'a> {
         let every = self.frame.limits.sync_bytes;
         let unsynced = part.length() - part.synced();
         let is_done = self.syncing.as_ref().is_some_and(JoinHandle::is_finished);
-        if is_done || unsynced >= every.saturating_mul(UNSYNCED_MAX) {
-            if let Some(synced) = self.wait_for_sync().await? {
-                part.was_synced(synced);
-            }
+        if (is_done || unsynced >= every.saturating_mul(UNSYNCED_MAX))
+            && let Some(synced) = self.wait_for_sync().await?
+        {
+            part.was_synced(synced);
         }
         if self.syncing.is_none() && part.length() - part.synced() >= every {
             let work = part.syncing().map_err(|error| not_synced(&error))?;

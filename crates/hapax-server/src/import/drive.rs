@@ -169,16 +169,9 @@ impl Driver<'_> {
                 }
                 Err(error) => {
                     tracing::error!(import = %import.id, index = import.cursor.index, %error, "the store does not take a chunk");
-                    let Some(alone) = alone else {
-                        return Ok((import, Pace::Single(most)));
-                    };
-                    let written = patiently("a refused message", || {
-                        let alone = alone.clone();
-                        self.imports.import_chunk(self.tenant, import.id, alone)
-                    });
-                    return match written.await? {
-                        Some(written) => Ok((written, Pace::Usual)),
-                        None => Ok((self.again(import.id).await?, Pace::Usual)),
+                    return match alone {
+                        None => Ok((import, Pace::Single(most))),
+                        Some(alone) => Ok((self.leave_out(import.id, alone).await?, Pace::Usual)),
                     };
                 }
             };
@@ -196,6 +189,17 @@ impl Driver<'_> {
         match fault {
             Some(fault) => Ok((self.give_up(import, fault).await?, Pace::Usual)),
             None => Ok((import, Pace::Usual)),
+        }
+    }
+
+    /// Records that the store refused the message of this chunk, and goes on behind it.
+    async fn leave_out(&self, id: Uuid, refused: Chunk) -> Result<Import, Stopped> {
+        let written = patiently("a refused message", || {
+            self.imports.import_chunk(self.tenant, id, refused.clone())
+        });
+        match written.await? {
+            Some(written) => Ok(written),
+            None => self.again(id).await,
         }
     }
 

@@ -3,6 +3,8 @@
 //!
 //! What is checked is what clients, the service behind and the site of the downloads saw, not the nodes' word.
 
+mod mode;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -19,6 +21,7 @@ use crate::http;
 use crate::kill::{self, Target};
 use crate::postgres::{database, pooled, psql};
 use crate::proxy::upstream::Upstream;
+use mode::Mode;
 
 const TOKEN: &str = "one-token-for-all-nodes";
 const SERVING: usize = 3;
@@ -204,6 +207,7 @@ struct Clients {
     passed: Mutex<BTreeMap<String, Vec<Vec<u8>>>>,
     /// For each title, the receipts that were acknowledged.
     receipts: Mutex<BTreeMap<String, Vec<String>>>,
+    mode: Mode,
 }
 
 impl Clients {
@@ -221,6 +225,7 @@ impl Clients {
             next: AtomicUsize::new(0),
             passed: Mutex::default(),
             receipts: Mutex::default(),
+            mode: Mode::default(),
         }
     }
 
@@ -296,12 +301,14 @@ fn survive(trouble: &Trouble) {
     let clients = Arc::new(Clients::of(&nodes));
     let site = site(trouble.downloads);
     let planned = plan(&clients, &site, trouble.downloads);
-    let threads: Vec<_> = (0..CLIENTS)
+    let mut threads: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let clients = Arc::clone(&clients);
             std::thread::spawn(move || clients.run(number))
         })
         .collect();
+    let turning = Arc::clone(&clients);
+    threads.push(std::thread::spawn(move || turning.mode.run(&turning.keys)));
     let (begun, mut kills, mut endings, mut restarts) = (Instant::now(), 0, 0, 0);
     let every = trouble.time / u32::try_from(trouble.restarts + 1).unwrap();
     while begun.elapsed() < trouble.time {
@@ -329,10 +336,11 @@ fn survive(trouble: &Trouble) {
     kill::check(&clients.keys, kills / 4);
     let passed = check_passed(&nodes, &clients);
     let receipts = check_receipts(&clients);
+    let entries = clients.mode.check(&nodes.place.direct);
     check_downloads(&clients, &planned, trouble.downloads);
     println!(
         "{kills} nodes killed, sessions ended {endings} times, {restarts} restarts: {passed} keys through proxies, \
-         {receipts} receipts, {} downloads; all told {:.1} s after the last blow",
+         {receipts} receipts, {entries} entries by test mode, {} downloads; all told {:.1} s after the last blow",
         planned.len(),
         healed.elapsed().as_secs_f64()
     );

@@ -26,6 +26,8 @@ async fn statuses(text: &str, settings: impl Fn() -> Settings) -> Vec<Status> {
             () = faulty.died() => statuses.push(scene.receipt(&id).await.status),
         }
     }
+    // How many writes a status lasts is not what is asked.
+    statuses.dedup();
     statuses
 }
 
@@ -43,26 +45,12 @@ async fn a_receipt_goes_from_accepted_to_its_end_and_never_back() {
         on()
     };
     let unsure = r#"{"kind":"intent","intent_type":"create_task","confidence":0.1}"#;
-    assert_eq!(
-        statuses(TASK, on).await,
-        [
-            Accepted, Planned, Planned, Planned, Planned, Executed, Executed, Executed
-        ]
-    );
-    assert_eq!(
-        statuses(TASK, off).await,
-        [Accepted, Planned, Planned, Planned, Planned, Planned]
-    );
-    assert_eq!(
-        statuses(unsure, on).await,
-        [Accepted, Rejected, Rejected, Rejected, Rejected, Rejected]
-    );
-    assert_eq!(
-        statuses(UNCLEAR, on).await,
-        [Accepted, Accepted, Accepted, NeedsClarification]
-    );
+    assert_eq!(statuses(TASK, on).await, [Accepted, Planned, Executed]);
+    assert_eq!(statuses(TASK, off).await, [Accepted, Planned]);
+    assert_eq!(statuses(unsure, on).await, [Accepted, Rejected]);
+    assert_eq!(statuses(UNCLEAR, on).await, [Accepted, NeedsClarification]);
     let failed = statuses(TASK, fails).await;
-    assert_eq!(failed, [Accepted, Planned, Planned, Failed, Failed]);
+    assert_eq!(failed, [Accepted, Planned, Failed]);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Config, NoTls};
 const TEMPLATE: &str = "hapax_store_template";
 const TEMPLATE_LOCK: i64 = 7_521_042_968_141_210_746;
 
-/// A database of this test's own. The temporary server takes it down when it ends.
+/// A database of this test's own, dropped with it: those of all tests together would fill a small disk.
 pub(super) struct Database {
     pub(super) name: String,
     pub(super) url: String,
@@ -100,6 +100,24 @@ impl Database {
     /// The URL of this database for another login.
     pub(super) fn url_for(&self, user: &str, password: &str) -> String {
         with_database(&self.name, Some((user, password)))
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        // The test's own runtime cannot be waited for from within.
+        let done = std::thread::spawn(move || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime starts")
+                .block_on(async { connect(&server_url()).await.batch_execute(&drop).await })
+        })
+        .join();
+        if !matches!(done, Ok(Ok(()))) {
+            eprintln!("{} was not dropped: {done:?}", self.name);
+        }
     }
 }
 

@@ -378,8 +378,8 @@ async fn while_backends_die_nothing_acknowledged_is_lost_and_nothing_refused_is_
             })
         })
         .collect();
+    let raw = database.raw().await;
     let killer = tokio::spawn(async move {
-        let raw = database.raw().await;
         loop {
             tokio::time::sleep(Duration::from_millis(40)).await;
             raw.query_one(TERMINATE, &[]).await.unwrap();

@@ -276,7 +276,7 @@ pub struct Swept {
 /// A complete toy store, good for a test:
 ///
 /// ```
-/// use std::{collections::HashMap, sync::Mutex};
+/// use std::{collections::HashMap, sync::{Arc, Mutex}};
 /// use hapax_core::*;
 ///
 /// #[derive(Default)]
@@ -293,7 +293,7 @@ pub struct Swept {
 ///             if stored.map(|record| record.version) != step.expect {
 ///                 return Swap::Stale(stored.cloned().map(Box::new));
 ///             }
-///             rows.insert(step.next.id, step.next);
+///             rows.insert(step.next.id, Arc::unwrap_or_clone(step.next));
 ///             Swap::Written
 ///         }).collect();
 ///         Box::pin(std::future::ready(Ok(swaps)))

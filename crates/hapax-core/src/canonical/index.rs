@@ -14,6 +14,8 @@ use super::{number, order};
 /// One member of a shuffled object.
 #[derive(Clone, Copy)]
 pub(super) struct Member {
+    /// How the key begins.
+    start: u64,
     /// Offset of the key's opening quote.
     pub(super) key: u32,
     /// Offset of the value.
@@ -22,6 +24,13 @@ pub(super) struct Member {
     pub(super) container: u32,
     /// Offset after the value if the member stands in hcj-1 form, else 0.
     pub(super) end: u32,
+}
+
+impl Member {
+    /// The key: where it stands and how it begins.
+    const fn named(&self) -> (usize, u64) {
+        (self.key as usize, self.start)
+    }
 }
 
 /// One container; they are numbered in the order in which they start.
@@ -140,9 +149,9 @@ impl Pass<'_> {
                 return Err(Reject::syntax(key, "expected a key"));
             }
             end = self.string(key)?;
-            if sorted && self.pending.len() > base {
-                let before = self.pending[self.pending.len() - 1].key as usize;
-                match order::keys(self.text, before, key) {
+            let start = order::start(self.text, key);
+            if sorted && let Some(before) = self.pending[base..].last() {
+                match order::known_keys(self.text, before.named(), (key, start)) {
                     Ordering::Less => {}
                     Ordering::Equal => return Err(Reject::new(Reason::DuplicateKey, key)),
                     Ordering::Greater => sorted = false,
@@ -154,6 +163,7 @@ impl Pass<'_> {
             }
             end = self.blanks(end + 1);
             self.pending.push(Member {
+                start,
                 key: short(key),
                 value: short(end),
                 container: short(self.containers.len()),
@@ -185,14 +195,28 @@ impl Pass<'_> {
     }
 
     fn sort<'m>(&self, members: &'m mut [Member]) -> Result<&'m [Member], Reject> {
-        members.sort_unstable_by(|a, b| order::keys(self.text, a.key as usize, b.key as usize));
-        for pair in members.windows(2) {
-            let (a, b) = (pair[0].key, pair[1].key);
-            if order::keys(self.text, a as usize, b as usize) == Ordering::Equal {
-                return Err(Reject::new(Reason::DuplicateKey, a.max(b) as usize));
-            }
+        // Neighbours in the order were compared by whatever sorted them.
+        let mut has_equals = false;
+        members.sort_unstable_by(|a, b| {
+            let order = order::known_keys(self.text, a.named(), b.named());
+            has_equals |= order == Ordering::Equal;
+            order
+        });
+        if has_equals {
+            self.refuse_duplicates(members)?;
         }
         Ok(members)
+    }
+
+    #[cold]
+    fn refuse_duplicates(&self, sorted: &[Member]) -> Result<(), Reject> {
+        for pair in sorted.windows(2) {
+            let (a, b) = (pair[0].named(), pair[1].named());
+            if order::known_keys(self.text, a, b) == Ordering::Equal {
+                return Err(Reject::new(Reason::DuplicateKey, a.0.max(b.0)));
+            }
+        }
+        Ok(())
     }
 
     fn array(&mut self, at: usize, depth: usize) -> Result<usize, Reject> {

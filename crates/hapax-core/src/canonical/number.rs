@@ -35,22 +35,68 @@ fn word(literal: &str, shape: &Literal) -> u64 {
     let (whole, rest) = unsigned.split_at(shape.integer_digits);
     // The point is no digit.
     let fraction = rest.get(1..).unwrap_or_default();
-    append(append(0, whole), fraction)
+    usual_word(unsigned, whole.len(), fraction)
+        .unwrap_or_else(|| append(append(0, whole), fraction))
 }
+
+/// The same for 1 to 8 digits before the point and 8 to 16 behind it: always the same steps, whatever the number.
+#[inline]
+fn usual_word(unsigned: &[u8], whole: usize, fraction: &[u8]) -> Option<u64> {
+    let tail = fraction.len().checked_sub(8)?;
+    let (head, middle, end) = (
+        unsigned.first_chunk()?,
+        fraction.first_chunk()?,
+        fraction.last_chunk()?,
+    );
+    // What is left of eight bytes when others move in from the front is a number with zeros before it.
+    let before =
+        u64::from_le_bytes(*head).checked_shl(u32::try_from(64 - 8 * whole.min(8)).ok()?)?;
+    let after = u64::from_le_bytes(*end) & *TAILS.get(tail)?;
+    (whole <= 8).then(|| {
+        let word = number_of(before) * 100_000_000 + number_of(u64::from_le_bytes(*middle));
+        word * POWERS[tail] + number_of(after)
+    })
+}
+
+/// Keeps the last digits of eight.
+const TAILS: [u64; 9] = {
+    let mut masks = [u64::MAX; 9];
+    masks[0] = 0;
+    let mut count = 1;
+    while count < 8 {
+        masks[count] = u64::MAX << (64 - 8 * count);
+        count += 1;
+    }
+    masks
+};
+
+/// How far a number moves for so many digits behind it.
+const POWERS: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
 
 /// A number with these digits behind its own.
 fn append(mut word: u64, digits: &[u8]) -> u64 {
     let (eights, rest) = digits.as_chunks::<8>();
     for eight in eights {
-        word = word * 100_000_000 + number_of(*eight);
+        word = word * 100_000_000 + number_of(u64::from_le_bytes(*eight));
     }
     let digits = rest.iter().map(|digit| u64::from(digit - b'0'));
     digits.fold(word, |word, digit| word * 10 + digit)
 }
 
 /// The number that eight digits write: pairs of digits, then pairs of pairs, each step for all of them at once.
-fn number_of(digits: [u8; 8]) -> u64 {
-    let ones = u64::from_le_bytes(digits) & 0x0F0F_0F0F_0F0F_0F0F;
+#[inline]
+const fn number_of(digits: u64) -> u64 {
+    let ones = digits & 0x0F0F_0F0F_0F0F_0F0F;
     let twos = (ones * 10 + (ones >> 8)) & 0x00FF_00FF_00FF_00FF;
     let fours = (twos * 100 + (twos >> 16)) & 0x0000_FFFF_0000_FFFF;
     (fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF
@@ -62,6 +108,17 @@ const TENS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
+/// The same as whole numbers.
+const WHOLE_TENS: [i128; TENS.len()] = {
+    let mut tens = [1; TENS.len()];
+    let mut place = 1;
+    while place < tens.len() {
+        tens[place] = tens[place - 1] * 10;
+        place += 1;
+    }
+    tens
+};
+
 /// Whether a literal with a fraction, whose last digit is not 0, is the shortest of its double and, of those, the
 /// nearest. May say no where the answer is yes.
 ///
@@ -72,7 +129,8 @@ fn is_shortest(literal: &str, shape: &Literal) -> bool {
     if word < 10_u64.pow(15) {
         return true;
     }
-    let Some(ten) = TENS.get(shape.fraction_digits) else {
+    let decimals = shape.fraction_digits;
+    let (Some(ten), Some(power)) = (TENS.get(decimals), WHOLE_TENS.get(decimals).copied()) else {
         return false;
     };
     // Rounded twice, so it may be next to the nearest double; whether it is that one is looked at below.
@@ -89,25 +147,19 @@ fn is_shortest(literal: &str, shape: &Literal) -> bool {
     if mantissa == 1 << 52 || word >= 10_u64.pow(17) {
         return false;
     }
-    let Ok(decimals) = u32::try_from(shape.fraction_digits) else {
-        return false;
-    };
-    let power = 10_u128.pow(decimals);
-    let away = |mantissa: u64| (u128::from(word) << shift).abs_diff(u128::from(mantissa) * power);
-    let near = [mantissa, mantissa - 1, mantissa + 1];
-    let Some(mantissa) = near.into_iter().find(|near| away(*near) < power / 2) else {
-        return false;
-    };
+    let unit = 1_i128 << shift;
+    let half = power / 2;
+    let mut away = i128::from(word) * unit - i128::from(mantissa) * power;
+    let next = i64::from(away > half) - i64::from(away < -half);
+    let mantissa = mantissa.wrapping_add_signed(next);
+    away -= i128::from(next) * power;
     // Next to a power of two the steps between doubles change.
-    if mantissa <= 1 << 52 || mantissa >= 1 << 53 {
+    if away.abs() >= half || mantissa <= 1 << 52 || mantissa >= 1 << 53 {
         return false;
     }
-    let double = u128::from(mantissa) * power;
-    let distance = |word: u64| (u128::from(word) << shift).abs_diff(double);
-    let shorter = word - word % 10;
-    distance(word) < 1 << (shift - 1)
-        && distance(shorter) > power / 2
-        && distance(shorter + 10) > power / 2
+    let last = i128::from(word % 10);
+    let shorter = away - last * unit;
+    away.abs() < unit / 2 && shorter.abs() > half && (shorter + 10 * unit).abs() > half
 }
 
 /// Whether the literal is beyond the range of a double.

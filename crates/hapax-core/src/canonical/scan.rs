@@ -171,7 +171,11 @@ pub(super) fn escaped(char: char, buffer: &mut [u8; 6]) -> &[u8] {
 }
 
 /// Reads the number literal at `at`, which holds a digit or a minus sign.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "handed back through memory, the parts of a literal are waited for"
+)]
+#[inline(always)]
 pub(super) fn number(text: &[u8], at: usize) -> Result<Literal, Reject> {
     let start = at + usize::from(byte(text, at) == b'-');
     let mut end = digits_end(text, start);

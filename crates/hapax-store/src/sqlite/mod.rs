@@ -80,7 +80,8 @@ const CLOSED: &str = "the ledger is closed";
 /// assert_eq!(ledger.swap(vec![insert.clone()]).await?, [Swap::Written]);
 ///
 /// // The refusal: somebody was first, and this is what they wrote.
-/// assert_eq!(ledger.swap(vec![insert.clone()]).await?, [Swap::Stale(Some(Box::new(insert.next)))]);
+/// let stored = Box::new(insert.next.as_ref().clone());
+/// assert_eq!(ledger.swap(vec![insert]).await?, [Swap::Stale(Some(stored))]);
 ///
 /// ledger.close().await?;
 /// assert!(ledger.check().await.is_err(), "a closed ledger takes nothing");

@@ -12,6 +12,7 @@ use axum::middleware::map_request;
 use axum::routing::post;
 use axum::{Json, Router};
 use axum_idempotent::{IdempotentLayer, IdempotentOptions};
+use ruts::store::Ttl;
 use ruts::store::postgres::{PostgresStore, PostgresStoreBuilder};
 use ruts::{CookieOptions, Session, SessionLayer};
 use serde::{Deserialize, Serialize};
@@ -88,8 +89,12 @@ async fn session_of(app: &Router) -> Result<HeaderValue, Box<dyn Error>> {
 
 async fn begin_session(session: Session<PostgresStore>) -> Result<StatusCode, (StatusCode, String)> {
     session
-        .set("who", &"bench", None, None)
+        .set("who", &"bench", Ttl::new(3600).map_err(internal)?, None)
         .await
         .map(|_| StatusCode::CREATED)
-        .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+        .map_err(internal)
+}
+
+fn internal(error: impl Error) -> (StatusCode, String) {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

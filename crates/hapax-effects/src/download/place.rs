@@ -64,6 +64,10 @@ pub(super) fn find(
         return Ok(None);
     }
     let is_whole = has_content(&shelf, hash, found.size_bytes)?;
+    if is_whole {
+        // Whoever put it there may have died before its name was durable.
+        sync_folder(&shelf)?;
+    }
     Ok(is_whole.then_some(found.size_bytes))
 }
 

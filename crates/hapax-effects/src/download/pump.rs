@@ -17,6 +17,9 @@ use super::stream::{Progress, Streamed, off};
 
 /// How much of a body is gathered before it is written, if it comes faster than that.
 const GATHER_BYTES: u64 = 512 << 10;
+
+/// How many pieces of a body are gathered: a sender may make them as small as it likes.
+const GATHER_CHUNKS: usize = 1024;
 /// How long the first bytes wait for the rest, so that a small body is written whole.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
 /// How many times the span between two syncs may be written and not synced, on a disk that is slower than the source.
@@ -217,7 +220,7 @@ impl Gathered {
     }
 
     fn is_full(&self) -> bool {
-        self.ending.is_some() || self.length >= GATHER_BYTES
+        self.ending.is_some() || self.length >= GATHER_BYTES || self.bytes.len() >= GATHER_CHUNKS
     }
 
     /// Waits for the next bytes, or for the end. Dropping the future loses nothing.

@@ -1,9 +1,12 @@
 //! The keys of a tenant: list, show and remove. Claiming is in `claim`.
 
+use std::fmt;
+
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
-use futures_util::future::try_join_all;
+use data_encoding::BASE64URL_NOPAD;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use hapax::layer::Route;
 use hapax_core::canonical;
 use hapax_core::{
@@ -23,6 +26,9 @@ use crate::problem::{self, Refusal};
 
 /// In how many spaces a key is looked for whose space is not said.
 const SPACES_MAX: usize = 200;
+
+/// How many of them at the same time.
+const LOOKUPS_AT_ONCE: usize = 8;
 
 /// The `{id}` of a path. What is not an id answers like an id that does not exist.
 #[derive(Clone, Copy)]
@@ -47,7 +53,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Only keys that begin like this. The key that is just this is found however old it is, and comes first.
+    /// Only keys that begin like this. The key that is just this comes first, however old it is. Without `route` that holds for
+    /// the first 200 routes of the tenant.
     #[param(min_length = 1, max_length = 255)]
     q: Option<String>,
     /// Only keys of this route pattern, such as `POST:bookings-hold`.
@@ -93,9 +100,9 @@ pub(super) async fn list(
     if let Some(q) = &query.q {
         scan.prefix = Some(Key::new(q).map_err(|why| invalid("q", why.to_string()))?);
     }
-    if let Some(cursor) = &query.cursor {
-        scan.after = Some(read_cursor(cursor).ok_or_else(no_cursor)?);
-    }
+    let place = query.cursor.as_deref().map(Place::read);
+    let place = place.map(|read| read.ok_or_else(no_cursor)).transpose()?;
+    scan.after = place.as_ref().map(|place| place.after);
     if let Some(limit) = query.limit {
         if !(1..=Scan::LIMIT_MAX).contains(&limit) {
             return Err(invalid("limit", format!("must be from 1 to {}", Scan::LIMIT_MAX)).into());
@@ -105,52 +112,96 @@ pub(super) async fn list(
     let ledger = &*app.store.ledger;
     let now = ledger.now();
     let mut page = ledger.scan(scan.clone()).await?;
-    let mut named = named(ledger, &scan, now).await?;
-    named.truncate(scan.limit);
-    page.records
-        .retain(|record| named.iter().all(|one| one.id != record.id));
-    if scan.after.is_none() {
-        put_first(&mut page, named, scan.limit);
-    }
-    Ok(Answer(shown_page(&page, now)))
-}
-
-/// Puts the records that were named on the page, before all others; what has no room then is on the next one.
-fn put_first(page: &mut hapax_core::Page, named: Vec<Record>, limit: usize) {
-    let room = limit.saturating_sub(named.len());
-    if page.records.len() > room {
-        page.records.truncate(room);
-        let before_all = (
-            Time::from_ms(i64::MAX),
-            RecordId::from_uuid(uuid::Uuid::max()),
-        );
-        let last = page.records.last();
-        page.next = Some(last.map_or(before_all, |record| (record.created_at, record.id)));
-    }
-    page.records.splice(..0, named);
-}
-
-/// The records whose key is just what the scan's keys begin with, in whatever space. They are found by their ids, not looked
-/// for, so they may be of any age. They are on the first page and on no other.
-async fn named(ledger: &dyn Ledger, scan: &Scan, now: Time) -> Result<Vec<Record>, Error> {
     let Some(key) = &scan.prefix else {
-        return Ok(Vec::new());
+        return Ok(Answer(shown_page(&page, now)));
     };
     let spaces = match &scan.space {
         Some(space) => vec![space.clone()],
-        None => ledger.spaces(scan.tenant, SPACES_MAX).await?,
+        None => ledger.spaces(tenant, SPACES_MAX).await?,
     };
-    let found = try_join_all(spaces.into_iter().map(|space| {
-        let scope = Scope {
-            tenant: scan.tenant,
-            space,
+    let named = match place {
+        Some(place) => Named::earlier(spaces, place.named_to.as_ref()),
+        None => Named::find(ledger, &scan, key, spaces, now).await?,
+    };
+    page.records
+        .retain(|record| record.key != *key || !named.spaces.contains(&record.scope.space));
+    Ok(Answer(named.before(page, scan.limit, now)))
+}
+
+/// The records whose key is just what the keys of a list begin with. They are found by their ids, not looked for, so they
+/// may be of any age. They are on the first page and on no other.
+struct Named {
+    /// In which spaces was looked, up to the last of them.
+    spaces: Vec<Space>,
+    items: Vec<Item>,
+}
+
+impl Named {
+    /// Looks for no more than a page holds.
+    async fn find(
+        ledger: &dyn Ledger,
+        scan: &Scan,
+        key: &Key,
+        spaces: Vec<Space>,
+        now: Time,
+    ) -> Result<Self, Error> {
+        let tenant = scan.tenant;
+        let mut found = stream::iter(spaces)
+            .map(async |space| {
+                let scope = Scope { tenant, space };
+                let record = ledger.find(tenant, RecordId::of(&scope, key)).await?;
+                Ok::<_, Error>((scope.space, record))
+            })
+            .buffered(LOOKUPS_AT_ONCE);
+        let mut named = Self {
+            spaces: Vec::new(),
+            items: Vec::new(),
         };
-        ledger.find(scan.tenant, RecordId::of(&scope, key))
-    }));
-    let found = found.await?.into_iter().flatten().filter(exists);
-    Ok(found
-        .filter(|record| scan.state.is_none_or(|state| state == record.word(now)))
-        .collect())
+        while named.items.len() < scan.limit
+            && let Some((space, record)) = found.try_next().await?
+        {
+            named.spaces.push(space);
+            let is_wanted = |record: &Record| {
+                exists(record) && scan.state.is_none_or(|state| state == record.word(now))
+            };
+            let record = record.filter(is_wanted);
+            named
+                .items
+                .extend(record.map(|record| Item::of(&record, now)));
+        }
+        Ok(named)
+    }
+
+    /// Those that were on the first page.
+    fn earlier(mut spaces: Vec<Space>, last: Option<&Space>) -> Self {
+        let end = spaces.iter().position(|space| Some(space) == last);
+        spaces.truncate(end.map_or(0, |end| end + 1));
+        Self {
+            spaces,
+            items: Vec::new(),
+        }
+    }
+
+    /// The page with these before all others; what has no room then is on the next one.
+    fn before(self, mut page: hapax_core::Page, limit: usize, now: Time) -> Page {
+        let room = limit.saturating_sub(self.items.len());
+        if page.records.len() > room {
+            page.records.truncate(room);
+            let before_all = (
+                Time::from_ms(i64::MAX),
+                RecordId::from_uuid(uuid::Uuid::max()),
+            );
+            let last = page.records.last();
+            page.next = Some(last.map_or(before_all, |record| (record.created_at, record.id)));
+        }
+        let mut shown = shown_page(&page, now);
+        shown.items.splice(..0, self.items);
+        shown.next_cursor = page.next.map(|after| {
+            let named_to = self.spaces.last().cloned();
+            Place { after, named_to }.to_string()
+        });
+        shown
+    }
 }
 
 /// A page as the API and `hapax keys list` show it.
@@ -370,9 +421,41 @@ pub(crate) fn cursor((time, id): (Time, RecordId)) -> String {
     format!("{}_{}", time.as_ms(), id.as_uuid().simple())
 }
 
-fn read_cursor(text: &str) -> Option<(Time, RecordId)> {
-    let (ms, id) = text.split_once('_')?;
-    Some((Time::from_ms(ms.parse().ok()?), id.parse().ok()?))
+/// Where a list of keys goes on.
+#[derive(PartialEq, Debug)]
+struct Place {
+    after: (Time, RecordId),
+    /// The last space in which the first page has looked for the key that was named whole.
+    named_to: Option<Space>,
+}
+
+impl Place {
+    fn read(text: &str) -> Option<Self> {
+        let (ms, rest) = text.split_once('_')?;
+        let (id, space) = rest
+            .split_once('_')
+            .map_or((rest, None), |(id, space)| (id, Some(space)));
+        let space = space.map(|encoded| {
+            let bytes = BASE64URL_NOPAD.decode(encoded.as_bytes()).ok()?;
+            Space::new(std::str::from_utf8(&bytes).ok()?).ok()
+        });
+        let named_to = match space {
+            Some(space) => Some(space?),
+            None => None,
+        };
+        let after = (Time::from_ms(ms.parse().ok()?), id.parse().ok()?);
+        Some(Self { after, named_to })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&cursor(self.after))?;
+        match &self.named_to {
+            Some(space) => write!(f, "_{}", BASE64URL_NOPAD.encode(space.as_str().as_bytes())),
+            None => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -406,14 +489,17 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_reads_back_and_nothing_else_does() {
-        let place = (
+    fn a_cursor_is_read_as_it_was_written() {
+        let after = (
             Time::from_ms(1_760_000_000_000),
-            RecordId::from_uuid(uuid::Uuid::from_u128(7)),
+            RecordId::from_uuid(uuid::Uuid::max()),
         );
-        assert_eq!(read_cursor(&cursor(place)), Some(place));
+        for named_to in [None, Some(Space::new("POST:pay_now").unwrap())] {
+            let place = Place { after, named_to };
+            assert_eq!(Place::read(&place.to_string()), Some(place));
+        }
         for wrong in ["", "_", "1_", "x_7", "1760000000000"] {
-            assert_eq!(read_cursor(wrong), None, "{wrong}");
+            assert_eq!(Place::read(wrong), None, "{wrong}");
         }
     }
 }

@@ -149,6 +149,7 @@ impl Driver<'_> {
                 else => break,
             };
             let Written { to, alone, answer } = written;
+            let is_last = handed.is_empty();
             if !matches!(answer, Ok(Some(_))) {
                 // Those behind it are refused, or it was written and they are too: the store says which.
                 handed.rest().await;
@@ -157,8 +158,9 @@ impl Driver<'_> {
                 Ok(Some(written)) => written,
                 Ok(None) => {
                     let now = self.again(import.id).await?;
-                    // An answer got lost: it was written. Otherwise somebody else went on, and so do we from there.
-                    if now.cursor != to || now.status != ImportStatus::Running {
+                    // An answer got lost: it was written. Otherwise somebody else went on, and so do we from there; also
+                    // when it is not known what became of those behind it.
+                    if now.cursor != to || !is_last || now.status != ImportStatus::Running {
                         return Ok((now, pace));
                     }
                     now

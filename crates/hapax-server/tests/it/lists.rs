@@ -104,6 +104,23 @@ fn a_key_that_is_named_whole_comes_first_however_old_it_is(store: Store) {
             "each once: {found:?}, {rest:?}"
         );
     }
+    // Pages of another size on the way.
+    for limits in [[1, 50], [2, 1], [50, 1]] {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        for limit in limits.into_iter().chain([50]) {
+            let page = get(&node, &format!("/v1/keys?q=k&limit={limit}{cursor}"));
+            let items = page["items"].as_array().unwrap();
+            found.extend(items.iter().map(|item| item["id"].to_string()));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        let shown = found.len();
+        found.sort();
+        found.dedup();
+        assert_eq!((found.len(), shown), (4, 4), "each once with {limits:?}");
+    }
     let of = |query: &str| get(&node, query)["items"].as_array().unwrap().len();
     assert_eq!(of("/v1/keys?q=k&route=POST:refunds"), 1);
     assert_eq!(of("/v1/keys?q=k2&state=held"), 0);

@@ -58,6 +58,31 @@ impl Opening {
         self.deeds.clone()
     }
 
+    /// Takes the beginning back if anything that was written with it was refused: each deed is judged by itself, and what
+    /// is begun and not come to would be taken for something that may have happened.
+    pub(super) async fn take_back_unless_whole(
+        &self,
+        held: &Held,
+        answers: &[Result<Done, HeldError>],
+    ) -> Result<(), HeldError> {
+        if answers.iter().all(Result::is_ok) {
+            return Ok(());
+        }
+        let token = answers.iter().find_map(|answer| match answer {
+            Ok(Done::Begun(Begun::Execute(token), _)) => Some(token.clone()),
+            _ => None,
+        });
+        let Some(token) = token else {
+            return Ok(());
+        };
+        let deed = Deed::FailOp {
+            token,
+            error: "what comes before it was refused".into(),
+            retryable: true,
+        };
+        held.write(On::Op(self.op.clone()), deed).await.map(drop)
+    }
+
     /// The operation as begun ahead, if all of it was done. If not, beginning it when it is come to says why.
     pub(super) fn ahead(self, answers: Vec<Result<Done, HeldError>>) -> Option<Ahead> {
         let begun = begun(answers).ok()?;

@@ -167,11 +167,13 @@ impl Held {
     {
         let op = effect.key(self)?;
         let mut ahead = ahead.and_then(|ahead| ahead.of(&op));
-        let opening = Opening::of(self, effect, op.clone(), self.state());
         for _ in 0..ROUNDS_MAX {
-            let begun = match ahead.take() {
-                Some(begun) => begun,
-                None => self.begin(&opening).await?,
+            let begun = if let Some(begun) = ahead.take() {
+                begun
+            } else {
+                // Another branch of the plan may have moved the job since the round before.
+                let opening = Opening::of(self, effect, op.clone(), self.state());
+                self.begin(&opening).await?
             };
             match begun {
                 Begun::Execute(token) => {
@@ -212,6 +214,7 @@ impl Held {
             () = self.lost() => return Err(EffectError::Lost),
             answers = self.write_all(opening.deeds()) => answers?,
         };
+        opening.take_back_unless_whole(self, &answers).await?;
         begun(answers)
     }
 
@@ -386,7 +389,11 @@ impl Runner<'_> {
         let opening = (steps.next)(&value).and_then(|next| self.opening(&next, advance_to));
         let mut deeds = vec![(on(), deed(advance_to))];
         deeds.extend(opening.iter().flat_map(Opening::deeds));
-        let mut answers = self.held.write_all(deeds).await?.into_iter();
+        let answers = self.held.write_all(deeds).await?;
+        if let Some(opening) = &opening {
+            opening.take_back_unless_whole(self.held, &answers).await?;
+        }
+        let mut answers = answers.into_iter();
         match answers.next().unwrap_or(Err(HeldError::Lost)) {
             Ok(_) => {
                 let replayed = false;

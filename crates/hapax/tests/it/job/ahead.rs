@@ -106,6 +106,28 @@ async fn what_may_not_run_twice_is_begun_when_it_is_come_to() {
 }
 
 #[tokio::test]
+async fn what_was_begun_ahead_is_taken_back_when_the_step_before_it_is_refused() {
+    let bench = Bench::new().await;
+    let refused = step("A", Class::Keyed).advances_to(|_, _| Some(State::ResumeOk));
+    let plan = Plan::named("p")
+        .node(refused)
+        .node(step("B", Class::Keyed))
+        .edge("A", "B")
+        .build()
+        .unwrap();
+
+    let held = bench.lease("a").await;
+    let ended = drive(held, &plan, Path::new(), &Events::none()).await;
+
+    assert!(matches!(ended, Err(PlanError::Failed { node, .. }) if node == "A"));
+    let (_, ops) = bench.stored().await;
+    assert!(
+        ops.iter().all(|op| op.state != OpState::Running),
+        "nothing seems to run: {ops:?}"
+    );
+}
+
+#[tokio::test]
 async fn nothing_is_begun_in_a_job_that_has_ended() {
     let bench = Bench::with(
         NewJob::new(

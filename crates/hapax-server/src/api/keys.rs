@@ -1,21 +1,18 @@
 //! The keys of a tenant: list, show and remove. Claiming is in `claim`.
 
-use std::fmt;
+mod named;
 
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
-use data_encoding::BASE64URL_NOPAD;
-use futures_util::{StreamExt, TryStreamExt, stream};
 use hapax::layer::Route;
 use hapax_core::canonical;
-use hapax_core::{
-    Error, Key, Ledger, Record, RecordId, Scan, Scope, Space, State as Stored, Tenant, Time,
-};
+use hapax_core::{Key, Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use self::named::{Named, Place};
 use super::App;
 use super::openapi::words::KeyState;
 use super::payload::invalid;
@@ -26,9 +23,6 @@ use crate::problem::{self, Refusal};
 
 /// In how many spaces a key is looked for whose space is not said.
 const SPACES_MAX: usize = 200;
-
-/// How many of them at the same time.
-const LOOKUPS_AT_ONCE: usize = 8;
 
 /// The `{id}` of a path. What is not an id answers like an id that does not exist.
 #[derive(Clone, Copy)]
@@ -126,82 +120,6 @@ pub(super) async fn list(
     page.records
         .retain(|record| record.key != *key || !named.spaces.contains(&record.scope.space));
     Ok(Answer(named.before(page, scan.limit, now)))
-}
-
-/// The records whose key is just what the keys of a list begin with. They are found by their ids, not looked for, so they
-/// may be of any age. They are on the first page and on no other.
-struct Named {
-    /// In which spaces was looked, up to the last of them.
-    spaces: Vec<Space>,
-    items: Vec<Item>,
-}
-
-impl Named {
-    /// Looks for no more than a page holds.
-    async fn find(
-        ledger: &dyn Ledger,
-        scan: &Scan,
-        key: &Key,
-        spaces: Vec<Space>,
-        now: Time,
-    ) -> Result<Self, Error> {
-        let tenant = scan.tenant;
-        let mut found = stream::iter(spaces)
-            .map(async |space| {
-                let scope = Scope { tenant, space };
-                let record = ledger.find(tenant, RecordId::of(&scope, key)).await?;
-                Ok::<_, Error>((scope.space, record))
-            })
-            .buffered(LOOKUPS_AT_ONCE);
-        let mut named = Self {
-            spaces: Vec::new(),
-            items: Vec::new(),
-        };
-        while named.items.len() < scan.limit
-            && let Some((space, record)) = found.try_next().await?
-        {
-            named.spaces.push(space);
-            let is_wanted = |record: &Record| {
-                exists(record) && scan.state.is_none_or(|state| state == record.word(now))
-            };
-            let record = record.filter(is_wanted);
-            named
-                .items
-                .extend(record.map(|record| Item::of(&record, now)));
-        }
-        Ok(named)
-    }
-
-    /// Those that were on the first page.
-    fn earlier(mut spaces: Vec<Space>, last: Option<&Space>) -> Self {
-        let end = spaces.iter().position(|space| Some(space) == last);
-        spaces.truncate(end.map_or(0, |end| end + 1));
-        Self {
-            spaces,
-            items: Vec::new(),
-        }
-    }
-
-    /// The page with these before all others; what has no room then is on the next one.
-    fn before(self, mut page: hapax_core::Page, limit: usize, now: Time) -> Page {
-        let room = limit.saturating_sub(self.items.len());
-        if page.records.len() > room {
-            page.records.truncate(room);
-            let before_all = (
-                Time::from_ms(i64::MAX),
-                RecordId::from_uuid(uuid::Uuid::max()),
-            );
-            let last = page.records.last();
-            page.next = Some(last.map_or(before_all, |record| (record.created_at, record.id)));
-        }
-        let mut shown = shown_page(&page, now);
-        shown.items.splice(..0, self.items);
-        shown.next_cursor = page.next.map(|after| {
-            let named_to = self.spaces.last().cloned();
-            Place { after, named_to }.to_string()
-        });
-        shown
-    }
 }
 
 /// A page as the API and `hapax keys list` show it.
@@ -421,43 +339,6 @@ pub(crate) fn cursor((time, id): (Time, RecordId)) -> String {
     format!("{}_{}", time.as_ms(), id.as_uuid().simple())
 }
 
-/// Where a list of keys goes on.
-#[derive(PartialEq, Debug)]
-struct Place {
-    after: (Time, RecordId),
-    /// The last space in which the first page has looked for the key that was named whole.
-    named_to: Option<Space>,
-}
-
-impl Place {
-    fn read(text: &str) -> Option<Self> {
-        let (ms, rest) = text.split_once('_')?;
-        let (id, space) = rest
-            .split_once('_')
-            .map_or((rest, None), |(id, space)| (id, Some(space)));
-        let space = space.map(|encoded| {
-            let bytes = BASE64URL_NOPAD.decode(encoded.as_bytes()).ok()?;
-            Space::new(std::str::from_utf8(&bytes).ok()?).ok()
-        });
-        let named_to = match space {
-            Some(space) => Some(space?),
-            None => None,
-        };
-        let after = (Time::from_ms(ms.parse().ok()?), id.parse().ok()?);
-        Some(Self { after, named_to })
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&cursor(self.after))?;
-        match &self.named_to {
-            Some(space) => write!(f, "_{}", BASE64URL_NOPAD.encode(space.as_str().as_bytes())),
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -486,20 +367,5 @@ mod tests {
         assert!(shown(true).contains(r#"{"planted":2}"#));
         let item = serde_json::to_string(&Item::of(&record, now)).unwrap();
         assert!(!item.contains("planted"), "{item}");
-    }
-
-    #[test]
-    fn a_cursor_is_read_as_it_was_written() {
-        let after = (
-            Time::from_ms(1_760_000_000_000),
-            RecordId::from_uuid(uuid::Uuid::max()),
-        );
-        for named_to in [None, Some(Space::new("POST:pay_now").unwrap())] {
-            let place = Place { after, named_to };
-            assert_eq!(Place::read(&place.to_string()), Some(place));
-        }
-        for wrong in ["", "_", "1_", "x_7", "1760000000000"] {
-            assert_eq!(Place::read(wrong), None, "{wrong}");
-        }
     }
 }

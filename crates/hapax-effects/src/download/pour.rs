@@ -23,6 +23,20 @@ pub(super) struct Frame {
     pub(super) limits: Limits,
 }
 
+impl Frame {
+    /// Writes the bytes. A part that cannot become what is wanted goes.
+    fn push(&self, mut sink: Sink, bytes: &[Bytes]) -> Result<Sink, Error> {
+        let pushed = bytes.iter().try_for_each(|bytes| sink.push(bytes));
+        let length = sink.writer().part.length();
+        let over = match (pushed, self.wanted.size) {
+            (Ok(()), Some(size)) if length > size => wrong_size(size, length),
+            (Ok(()), _) => return Ok(sink),
+            (Err(error), _) => error,
+        };
+        Err(given_up(sink.into_writer(), over))
+    }
+}
+
 /// Where a body goes: into a part that is there, or into one that is made with its first bytes.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "one per body, moved a few times")]
@@ -102,14 +116,16 @@ pub(super) enum Last {
 impl Pour {
     /// Takes the bytes in; more will come. A part that cannot become what is wanted goes.
     pub(super) fn more(self) -> Result<Sink, Error> {
-        let (_, mut sink) = self.push()?;
+        let mut sink = self.inlet.open(&self.frame)?;
+        // The note first: bytes that a crash leaves without one are fetched again.
         noted(sink.writer_mut())?;
-        Ok(sink)
+        self.frame.push(sink, &self.bytes)
     }
 
     /// Takes the bytes in that are the last, which should have been at `end`, and checks what there is then.
     pub(super) fn last(self, end: Option<u64>) -> Result<Last, Error> {
-        let (frame, mut sink) = self.push()?;
+        let sink = self.inlet.open(&self.frame)?;
+        let mut sink = self.frame.push(sink, &self.bytes)?;
         let missing = match sink.finish() {
             Ok(()) => short(&sink, end),
             Err(error) if error.is_retryable() => Some(error),
@@ -117,24 +133,12 @@ impl Pour {
         };
         let mut writer = sink.into_writer();
         match missing {
-            None => settle(writer, &frame.wanted).map(Last::Whole),
+            None => settle(writer, &self.frame.wanted).map(Last::Whole),
             Some(error) => {
                 noted(&mut writer)?;
                 Ok(Last::Short(writer, error))
             }
         }
-    }
-
-    fn push(self) -> Result<(Arc<Frame>, Sink), Error> {
-        let mut sink = self.inlet.open(&self.frame)?;
-        let pushed = self.bytes.iter().try_for_each(|bytes| sink.push(bytes));
-        let length = sink.writer().part.length();
-        let over = match (pushed, self.frame.wanted.size) {
-            (Ok(()), Some(size)) if length > size => wrong_size(size, length),
-            (Ok(()), _) => return Ok((self.frame, sink)),
-            (Err(error), _) => error,
-        };
-        Err(given_up(sink.into_writer(), over))
     }
 }
 

@@ -11,9 +11,9 @@ use super::guard::Guard;
 use super::hash::ContentHash;
 use super::head::{Head, head};
 use super::limits::Limits;
-use super::part::{self, Found, Owner, Part};
+use super::part::{self, Found, InHand, Owner, Part};
 use super::place::{self, Outcome, Placed};
-use super::stream::{Progress, Run, Streamed, Wanted, off};
+use super::stream::{Fetched, Progress, Run, Streamed, Wanted, off};
 
 /// Downloads into one folder. Cloning it is cheap, and clones share what they know of hosts.
 ///
@@ -150,9 +150,9 @@ impl Downloader {
         head: Option<&Head>,
         progress: Progress<'_>,
     ) -> Result<Streamed, Error> {
-        let is_new = false;
-        self.stream_known(folder, owner, wanted, (head, is_new), progress)
-            .await
+        let known = (head, false);
+        let fetched = self.stream_known(folder, owner, wanted, known, progress);
+        Ok(fetched.await?.streamed)
     }
 
     /// The same, with what is known beforehand: what the source told, and whether there is no part for sure.
@@ -163,7 +163,7 @@ impl Downloader {
         wanted: &Wanted,
         (head, is_new): (Option<&Head>, bool),
         progress: Progress<'_>,
-    ) -> Result<Streamed, Error> {
+    ) -> Result<Fetched, Error> {
         let run = Run {
             asker: &self.asker,
             folder,
@@ -187,10 +187,23 @@ impl Downloader {
         wanted: &Wanted,
         streamed: &Streamed,
     ) -> Result<Placed, Error> {
-        let mut streamed = streamed.clone();
+        self.finalize_known(folder, owner, wanted, (streamed, None))
+            .await
+    }
+
+    /// The same, with the part in hand if it is.
+    pub(super) async fn finalize_known(
+        &self,
+        folder: &Folder,
+        owner: &Owner,
+        wanted: &Wanted,
+        (streamed, in_hand): (&Streamed, Option<InHand>),
+    ) -> Result<Placed, Error> {
+        let (mut streamed, mut in_hand) = (streamed.clone(), in_hand);
         for has_fetched in [false, true] {
             let (there, whose, what) = (folder.clone(), owner.clone(), streamed.clone());
-            let outcome = off(move || place::place(&there, &whose, &what)).await?;
+            let part = in_hand.take();
+            let outcome = off(move || place::place(&there, &whose, &what, part)).await?;
             match outcome
                 .map_err(|error| Error::disk("putting the content in its place", &error))?
             {
@@ -207,7 +220,9 @@ impl Downloader {
                         size: Some(streamed.size),
                         ..wanted.clone()
                     };
-                    streamed = self.stream(folder, owner, &same, None, &|_, _| {}).await?;
+                    let again = self.stream_known(folder, owner, &same, (None, false), &|_, _| {});
+                    let fetched = again.await?;
+                    (streamed, in_hand) = (fetched.streamed, Some(fetched.part));
                 }
             }
         }

@@ -275,8 +275,11 @@ pub(crate) fn create_file(at: &OwnedFd, name: &str) -> io::Result<File> {
     Ok(File::from(opened))
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file; whether it was there. It looks first: that locks out nobody who works in the same folder.
 pub(crate) fn remove(at: &OwnedFd, name: &str) -> io::Result<bool> {
+    if seen(at, name)?.is_none() {
+        return Ok(false);
+    }
     match rustix::fs::unlinkat(at, name, AtFlags::empty()) {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
@@ -287,11 +290,6 @@ pub(crate) fn remove(at: &OwnedFd, name: &str) -> io::Result<bool> {
 /// Moves a file over whatever has the new name.
 pub(crate) fn rename(from: (&OwnedFd, &str), to: (&OwnedFd, &str)) -> io::Result<()> {
     Ok(rustix::fs::renameat(from.0, from.1, to.0, to.1)?)
-}
-
-/// Makes what happened in a folder durable.
-pub(crate) fn sync_folder(at: &OwnedFd) -> io::Result<()> {
-    Ok(rustix::fs::fsync(at)?)
 }
 
 /// The names in a folder, one at a time.

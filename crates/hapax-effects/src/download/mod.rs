@@ -23,6 +23,7 @@ pub mod place;
 pub mod plan;
 mod pour;
 mod pump;
+mod rounds;
 mod sink;
 pub mod stream;
 mod weigh;

@@ -17,12 +17,11 @@ use hapax_core::job::JobId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::folder::{
-    Folder, create_file, names, open_file, read_text, remove, seen, sync_folder, write_text,
-};
+use super::folder::{Folder, create_file, names, open_file, read_text, remove, seen, write_text};
 use super::hash::ContentHash;
 use super::name::file_name;
-use earlier::{Candidate, adopt, candidates, copy, part_names};
+use super::rounds::sync_folder;
+use earlier::{adopt, candidates, copy, part_names};
 
 /// How a part's name ends.
 pub(crate) const PART: &str = ".part";
@@ -31,6 +30,8 @@ const NOTE: &str = ".json";
 const NOTE_BYTES_MAX: u64 = 64 << 10;
 /// The buffer of everything that reads a part.
 const BUFFER_BYTES: usize = 256 << 10;
+/// The most that is fetched again after a crash though it had come whole: a note would cost more than the fetch.
+const UNNOTED_BYTES_MAX: u64 = 64 << 10;
 /// Up to this epoch the parts of a job are looked for by their names, beyond it among all of staging.
 const EPOCHS_TRIED: i64 = 4;
 
@@ -337,16 +338,24 @@ impl Part {
         self.is_noted = true;
     }
 
-    /// Notes that it is whole, and gives the part up. Nothing is synced: whoever puts it in its place does that, and
-    /// after another boot the bytes are looked at before they are believed.
+    /// Notes that it is whole, and hands it to whoever puts it in its place. Nothing is synced: they do that, and after
+    /// another boot the bytes are looked at before they are believed. A small one that came at once gets no note: after
+    /// a crash it is fetched again, or if its hash was recorded its bytes are looked at.
     ///
     /// # Errors
     /// Whatever the file system says.
-    pub fn finish(mut self, sha256: ContentHash) -> io::Result<()> {
-        self.note.sha256 = Some(sha256);
-        self.note.boot = boot();
+    pub fn finish(mut self, sha256: ContentHash) -> io::Result<InHand> {
         let name = self.owner.part_name();
-        write_note(&self.staging, &name, &self.note, false)
+        if self.is_noted || self.length > UNNOTED_BYTES_MAX {
+            self.note.sha256 = Some(sha256);
+            self.note.boot = boot();
+            write_note(&self.staging, &name, &self.note, false)?;
+        }
+        Ok(InHand {
+            name,
+            inode: self.note.inode,
+            file: self.file,
+        })
     }
 
     /// Whether nothing is missing.
@@ -439,33 +448,50 @@ pub(crate) fn discard(staging: &OwnedFd, part: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A part whose note says that it is whole.
+/// A whole part that its writer still holds. While it does, the lock keeps everyone else from it.
+#[derive(Debug)]
+pub struct InHand {
+    pub(super) name: String,
+    pub(super) inode: u64,
+    pub(super) file: File,
+}
+
+/// A part that seems to be whole.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) name: String,
     pub(super) inode: u64,
-    /// Whether it was written on another boot of the machine, so that its bytes want a look.
-    pub(super) is_of_another_boot: bool,
+    /// Whether nothing but its size speaks for its bytes: it has no note, or one of another boot of the machine.
+    pub(super) wants_a_look: bool,
 }
 
-/// The parts that `owner` may use and that hold this content, as far as their notes say.
+/// The parts that `owner` may use and that hold this content, as far as their notes or else their sizes say.
 pub(super) fn whole(
     staging: &OwnedFd,
     owner: &Owner,
     sha256: &ContentHash,
     size: u64,
 ) -> io::Result<Vec<Whole>> {
-    let fits = |candidate: &Candidate| {
-        candidate.note.sha256.as_ref() == Some(sha256) && candidate.size == size
-    };
-    let found = candidates(staging, owner)?.into_iter().filter(fits);
-    Ok(found
-        .map(|candidate| Whole {
-            is_of_another_boot: candidate.note.boot != boot(),
-            inode: candidate.note.inode,
-            name: candidate.name,
-        })
-        .collect())
+    let mut found = Vec::new();
+    for (name, _) in part_names(staging, owner)? {
+        let Some(seen) = seen(staging, &name)?.filter(|seen| seen.is_file) else {
+            continue;
+        };
+        let note = read_note(staging, &name)?.filter(|note| note.inode == seen.inode);
+        let is_told_otherwise = note
+            .as_ref()
+            .is_some_and(|note| note.sha256.as_ref() != Some(sha256));
+        if seen.size_bytes == size && !is_told_otherwise {
+            found.push(Whole {
+                name,
+                inode: seen.inode,
+                wants_a_look: note.is_none_or(|note| note.boot != boot()),
+            });
+        }
+    }
+    // What needs no look comes first.
+    found.sort_by_key(|part| part.wants_a_look);
+    Ok(found)
 }
 
 /// Removes everything of a job that is at its end from staging, but for what somebody still writes.

@@ -1,7 +1,7 @@
 //! The steps that put content in its place: first under its sha256, then under the names of work and artifact.
 //! Each may be run again at any point: what is there already is left as it is.
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{Permissions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,12 +11,11 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 
-use super::folder::{
-    FILES, Folder, OBJECTS, create_file, open_file, remove, rename, seen, sync_folder,
-};
+use super::folder::{FILES, Folder, OBJECTS, create_file, open_file, remove, rename, seen};
 use super::hash::ContentHash;
 use super::name::{file_name, temporary};
-use super::part::{self, Owner, Whole, digest};
+use super::part::{self, InHand, Owner, Whole, digest};
+use super::rounds::sync_folder;
 use super::stream::Streamed;
 
 /// Objects are never written again.
@@ -79,40 +78,31 @@ fn has_content(shelf: &OwnedFd, hash: &ContentHash, size: u64) -> io::Result<boo
     }
 }
 
-/// Puts a whole part in the place of its hash, durably. When the same content is there already the part stays, so
-/// that a second run says the same.
-pub(super) fn place(folder: &Folder, owner: &Owner, streamed: &Streamed) -> io::Result<Outcome> {
+/// Puts a whole part in the place of its hash, durably: the one in hand, or else one that is found. When the same content
+/// is there already the part stays, so that a second run says the same.
+pub(super) fn place(
+    folder: &Folder,
+    owner: &Owner,
+    streamed: &Streamed,
+    in_hand: Option<InHand>,
+) -> io::Result<Outcome> {
     let staging = folder.staging()?;
     let hash = &streamed.sha256;
     let shelf = folder.enter(&[OBJECTS, hash.shelf()])?;
     let there = seen(&shelf, hash.as_str())?;
     let has_size = there.is_some_and(|seen| seen.is_file && seen.size_bytes == streamed.size);
     let is_there = has_size && has_content(&shelf, hash, streamed.size)?;
-    let mut is_busy = false;
-    for part in part::whole(&staging, owner, hash, streamed.size)? {
-        let Some(file) = open_file(&staging, &part.name, false)? else {
-            continue;
-        };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                is_busy = true;
-                continue;
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        if !is_intact(&staging, &file, &part, streamed)? {
-            continue;
-        }
+    let (part, is_busy) = intact(&staging, owner, streamed, in_hand)?;
+    if let Some(InHand { name, inode, file }) = part {
         if is_there {
             // Whoever put it there may have died before that was durable.
             sync_folder(&shelf)?;
-            let is_ours = there.is_some_and(|seen| seen.inode == part.inode);
+            let is_ours = there.is_some_and(|seen| seen.inode == inode);
             return Ok(Outcome::Placed(placed(streamed, !is_ours, false)));
         }
         file.set_permissions(Permissions::from_mode(READ_ONLY))?;
         file.sync_all()?;
-        let (from, to) = ((&staging, part.name.as_str()), (&shelf, hash.as_str()));
+        let (from, to) = ((&staging, name.as_str()), (&shelf, hash.as_str()));
         let outcome = if there.is_some() {
             tracing::warn!(sha256 = %hash, "an object was damaged and is replaced");
             rename(from, to)?;
@@ -135,26 +125,55 @@ pub(super) fn place(folder: &Folder, owner: &Owner, streamed: &Streamed) -> io::
     })
 }
 
-/// Whether the part is the file that was streamed, whole. After another boot its bytes are looked at.
-fn is_intact(
+/// A part that holds what was streamed, with its lock: the one in hand if it is still itself. Or else whether somebody
+/// holds one.
+fn intact(
     staging: &OwnedFd,
-    file: &File,
-    part: &Whole,
+    owner: &Owner,
     streamed: &Streamed,
-) -> io::Result<bool> {
-    let found = file.metadata()?;
+    in_hand: Option<InHand>,
+) -> io::Result<(Option<InHand>, bool)> {
+    if let Some(part) = in_hand
+        && is_itself(staging, &part, streamed.size)?
+    {
+        return Ok((Some(part), false));
+    }
+    let mut is_busy = false;
+    for Whole {
+        name,
+        inode,
+        wants_a_look,
+    } in part::whole(staging, owner, &streamed.sha256, streamed.size)?
+    {
+        let Some(file) = open_file(staging, &name, false)? else {
+            continue;
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                is_busy = true;
+                continue;
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let part = InHand { name, inode, file };
+        let has_it = || {
+            let digest = digest(&part.file, streamed.size)?.finalize();
+            io::Result::Ok(ContentHash::of(&digest) == streamed.sha256)
+        };
+        if is_itself(staging, &part, streamed.size)? && (!wants_a_look || has_it()?) {
+            return Ok((Some(part), false));
+        }
+    }
+    Ok((None, is_busy))
+}
+
+/// Whether the file in hand is the one that has its name in staging, and has this size.
+fn is_itself(staging: &OwnedFd, part: &InHand, size: u64) -> io::Result<bool> {
+    let found = part.file.metadata()?;
     let named = seen(staging, &part.name)?;
-    if found.len() != streamed.size || named.is_none_or(|seen| seen.inode != found.ino()) {
-        return Ok(false);
-    }
-    if found.ino() != part.inode {
-        return Ok(false);
-    }
-    if !part.is_of_another_boot {
-        return Ok(true);
-    }
-    let digest = digest(file, streamed.size)?.finalize();
-    Ok(ContentHash::of(&digest) == streamed.sha256)
+    let is_named = named.is_some_and(|seen| seen.inode == found.ino());
+    Ok(found.len() == size && found.ino() == part.inode && is_named)
 }
 
 fn placed(streamed: &Streamed, deduped: bool, healed: bool) -> Placed {

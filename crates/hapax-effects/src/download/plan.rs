@@ -8,7 +8,7 @@
 //! | STREAM | probe | continues from the part |
 //! | FINALIZE | keyed by content | looks whether the object is there, else places it |
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hapax::job::{
     Class, Events, Fault, Handler, Handling, Held, Job, Node, Op, Plan, Probed, Retry, State, Step,
@@ -16,13 +16,14 @@ use hapax::job::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::downloader::Downloader;
 use super::error::{Code, Error};
 use super::folder::Folder;
 use super::hash::ContentHash;
 use super::head::Head;
-use super::part::{Found, Owner};
+use super::part::{Found, InHand, Owner};
 use super::place::Placed;
 use super::stream::{Streamed, Wanted};
 
@@ -64,6 +65,8 @@ pub struct Course {
     downloader: Downloader,
     folder: Folder,
     wanted: Wanted,
+    /// How many sources may be asked at a time, if that is limited.
+    turns: Option<Arc<Semaphore>>,
     /// The epoch of the lease at whose beginning the job had no part, if it had none.
     new_at: Option<i64>,
     /// How many bytes of a part can be continued, if the job is not past that.
@@ -72,6 +75,8 @@ pub struct Course {
     known_size: Option<u64>,
     head: Option<Head>,
     streamed: Option<Streamed>,
+    /// The part of what was fetched just now, until it is in its place.
+    in_hand: Arc<Mutex<Option<InHand>>>,
     placed: Option<Placed>,
 }
 
@@ -92,13 +97,25 @@ impl Course {
             downloader: downloader.clone(),
             folder: look.folder,
             wanted,
+            turns: None,
             new_at,
             resumable,
             known_size: look.known_size,
             head: None,
             streamed: None,
+            in_hand: Arc::default(),
             placed: None,
         })
+    }
+
+    fn in_hand(&self) -> MutexGuard<'_, Option<InHand>> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to ask a source, until it is dropped. No limit of time counts while it is waited for.
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
     }
 
     /// The sha256 of what was fetched, for the keys of the steps after that.
@@ -216,6 +233,7 @@ pub fn plan() -> Plan<Course> {
 
 fn head() -> Node<Course, Head> {
     let run = |_: Step, course: Arc<Course>| async move {
+        let _turn = course.turn().await;
         Ok(course.downloader.head(&course.wanted.url).await?)
     };
     Node::new(HEAD, Class::Replayable, run)
@@ -274,10 +292,13 @@ fn stream() -> Node<Course, Streamed> {
         let head = course.head.as_ref();
         let is_new = course.new_at == Some(step.held().epoch());
         let known = (head, is_new && step.attempt() == 1);
+        let _turn = course.turn().await;
         let stream = course
             .downloader
             .stream_known(folder, &owner, wanted, known, &progress);
-        Ok(stream.await?)
+        let fetched = stream.await?;
+        *course.in_hand() = Some(fetched.part);
+        Ok(fetched.streamed)
     };
     Node::new(STREAM, Class::Probe, run)
         .context(|course: &Course| json!({"url": course.wanted.url, "range_start": 0}))
@@ -292,7 +313,10 @@ fn finalize() -> Node<Course, Placed> {
         let owner = owner(step.held());
         let streamed = course.streamed.as_ref().ok_or_else(nothing_streamed)?;
         let (folder, wanted) = (&course.folder, &course.wanted);
-        let finalize = course.downloader.finalize(folder, &owner, wanted, streamed);
+        let known = (streamed, course.in_hand().take());
+        let finalize = course
+            .downloader
+            .finalize_known(folder, &owner, wanted, known);
         Ok(finalize.await?)
     };
     Node::new(FINALIZE, Class::Keyed, run)
@@ -331,6 +355,7 @@ pub struct Download {
     downloader: Downloader,
     plan: Plan<Course>,
     events: Events,
+    turns: Option<Arc<Semaphore>>,
 }
 
 impl Download {
@@ -341,7 +366,16 @@ impl Download {
             downloader,
             plan: plan(),
             events,
+            turns: None,
         }
+    }
+
+    /// The same, which fetches this many at a time, at least one. A worker may run more jobs than that: while some are
+    /// fetched, others are made durable and recorded, many with one sync.
+    #[must_use]
+    pub fn fetching_at_most(mut self, count: usize) -> Self {
+        self.turns = Some(Arc::new(Semaphore::new(count.max(1))));
+        self
     }
 
     /// Runs one job to the end of its attempt.
@@ -352,6 +386,7 @@ impl Download {
                 if course.known_size.is_some() && has_streamed(&held).await {
                     course.known_size = None;
                 }
+                course.turns = self.turns.clone();
                 if let Err(error) = drive(held, &self.plan, course, &self.events).await {
                     tracing::info!(job = %seen.job().id, %error, "an attempt at a download ended");
                 }

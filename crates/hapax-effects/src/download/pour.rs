@@ -12,7 +12,7 @@ use super::headers::Encoding;
 use super::limits::Limits;
 use super::part::{Owner, Part, Version};
 use super::sink::{Sink, Writer};
-use super::stream::{Streamed, Wanted};
+use super::stream::{Fetched, Streamed, Wanted};
 
 /// Whose part it is, and what it has to become.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub(super) struct Pour {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "one per body, moved a few times")]
 pub(super) enum Last {
-    Whole(Streamed),
+    Whole(Fetched),
     /// The body is over, and something is missing.
     Short(Writer, Error),
 }
@@ -143,7 +143,7 @@ impl Pour {
 }
 
 /// Checks a whole part and notes that it is whole. What is not wanted goes.
-pub(super) fn settle(writer: Writer, wanted: &Wanted) -> Result<Streamed, Error> {
+pub(super) fn settle(writer: Writer, wanted: &Wanted) -> Result<Fetched, Error> {
     let size = writer.part.length();
     let sha256 = ContentHash::of(&writer.digest());
     if let Some(error) = unwanted(wanted, size, &sha256) {
@@ -160,8 +160,8 @@ pub(super) fn settle(writer: Writer, wanted: &Wanted) -> Result<Streamed, Error>
         resumed_from: 0,
     };
     let finished = writer.part.finish(sha256);
-    finished.map_err(|error| Error::disk("noting that the part is whole", &error))?;
-    Ok(streamed)
+    let part = finished.map_err(|error| Error::disk("noting that the part is whole", &error))?;
+    Ok(Fetched { streamed, part })
 }
 
 pub(super) fn wrong_size(wanted: u64, found: u64) -> Error {

@@ -13,7 +13,7 @@ use super::ask::{Answer, trouble};
 use super::error::{Code, Error};
 use super::pour::{Frame, Inlet, Last, Pour};
 use super::sink::{Sink, Writer};
-use super::stream::{Progress, Streamed, off};
+use super::stream::{Fetched, Progress, off};
 
 /// How much of a body is gathered before it is written, if it comes faster than that.
 const GATHER_BYTES: u64 = 512 << 10;
@@ -28,7 +28,7 @@ const UNSYNCED_MAX: u64 = 4;
 /// How a body ended.
 #[allow(clippy::large_enum_variant, reason = "one per body, moved a few times")]
 pub(super) enum Ended {
-    Whole(Streamed),
+    Whole(Fetched),
     /// With what there is of it, if anything.
     Broken(Option<Writer>, Error),
 }
@@ -138,9 +138,10 @@ impl<'a> Pump<'a> {
     async fn write_last(&mut self, inlet: Inlet, gathered: Gathered) -> Result<Ended, Error> {
         let (pour, end) = (self.pour(inlet, gathered), self.end);
         Ok(match off(move || pour.last(end)).await?? {
-            Last::Whole(streamed) => {
-                (self.progress)(streamed.size, Some(streamed.size));
-                Ended::Whole(streamed)
+            Last::Whole(fetched) => {
+                let size = fetched.streamed.size;
+                (self.progress)(size, Some(size));
+                Ended::Whole(fetched)
             }
             Last::Short(writer, error) => Ended::Broken(Some(writer), error),
         })

@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::hash::ContentHash;
 use super::head::Head;
 use super::headers::Encoding;
-use super::part::{Owner, Part, Version};
+use super::part::{InHand, Owner, Part, Version};
 use super::pour::{self, Frame, Inlet, wrong_size};
 use super::pump::{Ended, Pump};
 use super::sink::{Sink, Writer};
@@ -65,6 +65,13 @@ pub struct Streamed {
     pub resumed_from: u64,
 }
 
+/// What was fetched, and its part.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub(super) streamed: Streamed,
+    pub(super) part: InHand,
+}
+
 /// Who is told how far it is: bytes so far, and how many there will be if that is known.
 pub type Progress<'a> = &'a (dyn Fn(u64, Option<u64>) + Send + Sync);
 
@@ -83,7 +90,7 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// Fetches, within the time of one try.
-    pub(super) async fn stream(&self) -> Result<Streamed, Error> {
+    pub(super) async fn stream(&self) -> Result<Fetched, Error> {
         let limit = self.asker.limits().try_time;
         let attempt = tokio::time::timeout(limit, self.attempt());
         attempt.await.unwrap_or_else(|_| {
@@ -92,12 +99,12 @@ impl Run<'_> {
         })
     }
 
-    async fn attempt(&self) -> Result<Streamed, Error> {
+    async fn attempt(&self) -> Result<Fetched, Error> {
         let mut writer = self.take().await?;
         let resumed_from = writer.as_ref().map_or(0, |writer| writer.part.length());
-        let whole = |streamed| Streamed {
-            resumed_from,
-            ..streamed
+        let whole = |mut fetched: Fetched| {
+            fetched.streamed.resumed_from = resumed_from;
+            fetched
         };
         let mut tries = Tries::new(self.asker, resumed_from);
         let mut trusts_ranges = true;
@@ -146,7 +153,7 @@ impl Run<'_> {
                 }
             };
             match self.pump(answer, inlet, end).await? {
-                Ended::Whole(streamed) => return Ok(whole(streamed)),
+                Ended::Whole(fetched) => return Ok(whole(fetched)),
                 Ended::Broken(cut, error) => {
                     let length = cut.as_ref().map_or(0, |writer| writer.part.length());
                     tries.broken(length, error).await?;
@@ -255,11 +262,12 @@ impl Run<'_> {
         pump.run(answer, inlet).await
     }
 
-    async fn settle(&self, writer: Writer) -> Result<Streamed, Error> {
+    async fn settle(&self, writer: Writer) -> Result<Fetched, Error> {
         let wanted = self.wanted.clone();
-        let streamed = off(move || pour::settle(writer, &wanted)).await??;
-        (self.progress)(streamed.size, Some(streamed.size));
-        Ok(streamed)
+        let fetched = off(move || pour::settle(writer, &wanted)).await??;
+        let size = fetched.streamed.size;
+        (self.progress)(size, Some(size));
+        Ok(fetched)
     }
 
     fn frame(&self) -> Frame {

@@ -161,7 +161,22 @@ async fn crash_after_every_step_of(
 }
 
 #[tokio::test]
-async fn so_is_one_that_downloads_a_duplicate() {
+async fn a_small_download_that_dies_comes_to_the_same_end_and_is_fetched_again_once_at_most() {
+    const SMALL: usize = 5000;
+    let (server, body) = (Hostile::start().await, noise(SMALL));
+    let benches: Mutex<Vec<Bench>> = Mutex::default();
+    crash_after_every_step_of(&server, &benches, &body).await;
+    let benches = benches.into_inner().unwrap();
+    for bench in &benches {
+        assert!(bench.read("files/w-1/a-1") == body);
+        assert_eq!(bench.staged(), Vec::<String>::new());
+    }
+    // Only one of the crashes comes between the fetch and its record.
+    assert_eq!(server.gets("/a").len(), benches.len() + 1);
+}
+
+#[tokio::test]
+async fn a_process_that_dies_with_a_duplicate_is_followed_by_one_that_comes_to_the_same_end() {
     let (server, body) = (Hostile::start().await, noise(LENGTH));
     let benches: Mutex<Vec<Bench>> = Mutex::default();
     let crashed = crash_after_every_step(|| async {

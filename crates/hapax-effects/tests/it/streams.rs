@@ -260,7 +260,7 @@ async fn a_body_that_ends_early_without_saying_so_is_noticed_by_the_length_that_
 
 #[tokio::test]
 async fn errors_of_the_server_are_waited_out_and_its_rests_are_kept_by_all() {
-    let (server, bench, body) = (Hostile::start().await, bench(), noise(1000));
+    let (server, bench, body) = (Hostile::start().await, bench(), noise(LENGTH));
     let source = Source::of(&body)
         .answer(500, &[])
         .answer(429, &[("Retry-After", "1")])

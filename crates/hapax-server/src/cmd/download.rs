@@ -27,6 +27,11 @@ use manifest::{Item, Manifest};
 use report::Report;
 use track::{End, Track};
 
+/// How many jobs are held for each download that may run at a time: the others wait for their turn, or are made durable
+/// and recorded.
+const HELD_PER_DOWNLOAD: usize = 8;
+/// How many jobs are held at most, unless more downloads than that may run at a time.
+const HELD_MAX: usize = 256;
 /// How long what is in flight may take after a signal.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long nothing may be heard before the database is asked whether another process did it.
@@ -64,9 +69,12 @@ pub(super) async fn run(args: &Args) -> Result<()> {
             shown.hear(event);
         });
         let working = Worker::new(Arc::clone(&store.queue))
-            .handler(JobKind::DOWNLOAD, Download::new(downloader, events))
+            .handler(
+                JobKind::DOWNLOAD,
+                Download::new(downloader, events).fetching_at_most(args.concurrency),
+            )
             .place(place.clone())
-            .concurrency(args.concurrency)
+            .concurrency((args.concurrency * HELD_PER_DOWNLOAD).min(HELD_MAX.max(args.concurrency)))
             .ttl(Duration::from_millis(config.worker_lease_ms));
         let others = Others {
             queue: store.queue.as_ref(),

@@ -99,9 +99,7 @@ async fn ops_behind_a_refused_step(class: Class) -> Vec<(String, OpState)> {
 
     assert!(matches!(ended, Err(PlanError::Failed { node, .. }) if node == "A"));
     let (_, ops) = bench.stored().await;
-    ops.iter()
-        .map(|op| (op.kind.clone(), op.state))
-        .collect()
+    ops.iter().map(|op| (op.kind.clone(), op.state)).collect()
 }
 
 #[tokio::test]

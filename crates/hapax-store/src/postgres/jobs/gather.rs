@@ -123,6 +123,8 @@ impl PgLedger {
                 said = &mut said => return said,
                 turn = desk.turns.acquire() => turn,
             };
+            // Those that are about to hand something in may: many wake with one answer.
+            tokio::task::yield_now().await;
             let taken = desk.take();
             if taken.is_empty() {
                 // Somebody has ours.

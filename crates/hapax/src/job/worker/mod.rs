@@ -247,6 +247,8 @@ impl Worker {
                 () = woken.notified(), if may_lease && !is_away => {}
                 () = tokio::time::sleep(wait.unwrap_or_default()), if may_lease => {}
             }
+            // Those that are about to end may: many wake with one answer, and then one lease fills all their places.
+            tokio::task::yield_now().await;
             while tasks.try_join_next().is_some() {}
         }
         finish(tasks, &stop, grace).await;

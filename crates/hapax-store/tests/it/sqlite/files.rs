@@ -67,13 +67,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0010_questions",
             "0011_shared_cache",
             "0012_job_queue",
-            "0013_fewer_indexes"
+            "0013_fewer_indexes",
+            "0014_words_in_bulk"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        13
+        14
     );
 }
 

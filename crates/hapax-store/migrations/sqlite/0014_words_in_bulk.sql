@@ -1,0 +1,1 @@
+-- Here the words of new entries are filed in bulk already, and texts are kept as they are. The number is PostgreSQL's.

@@ -212,6 +212,7 @@ impl Part {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
+        remove_unnoted(&staging, owner)?;
         Self::create(staging, owner, version)
     }
 
@@ -346,7 +347,9 @@ impl Part {
     /// Whatever the file system says.
     pub fn finish(mut self, sha256: ContentHash) -> io::Result<InHand> {
         let name = self.owner.part_name();
-        if self.is_noted || self.length > UNNOTED_BYTES_MAX {
+        // Without a note the name has to tell whose it is.
+        let is_told_by_name = self.owner.name == self.owner.job;
+        if self.is_noted || self.length > UNNOTED_BYTES_MAX || !is_told_by_name {
             self.note.sha256 = Some(sha256);
             self.note.boot = boot();
             write_note(&self.staging, &name, &self.note, false)?;
@@ -448,12 +451,30 @@ pub(crate) fn discard(staging: &OwnedFd, part: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes parts of earlier leases that nobody can continue: what is fetched now must not meet them as another's content.
+fn remove_unnoted(staging: &OwnedFd, owner: &Owner) -> io::Result<()> {
+    for (name, epoch) in part_names(staging, owner)? {
+        let is_theirs = epoch < owner.epoch && seen(staging, &name)?.is_some();
+        if is_theirs && read_note(staging, &name)?.is_none() {
+            remove_unused(staging, &name, false)?;
+        }
+    }
+    Ok(())
+}
+
 /// A whole part that its writer still holds. While it does, the lock keeps everyone else from it.
 #[derive(Debug)]
 pub struct InHand {
     pub(super) name: String,
     pub(super) inode: u64,
     pub(super) file: File,
+}
+
+impl InHand {
+    /// Whether `owner` wrote it, in this lease.
+    pub(super) fn is_of(&self, owner: &Owner) -> bool {
+        self.name == owner.part_name()
+    }
 }
 
 /// A part that seems to be whole.

@@ -126,14 +126,14 @@ pub(super) fn place(
 }
 
 /// A part that holds what was streamed, with its lock: the one in hand if it is still itself. Or else whether somebody
-/// holds one.
+/// holds the one of this very lease.
 fn intact(
     staging: &OwnedFd,
     owner: &Owner,
     streamed: &Streamed,
     in_hand: Option<InHand>,
 ) -> io::Result<(Option<InHand>, bool)> {
-    if let Some(part) = in_hand
+    if let Some(part) = in_hand.filter(|part| part.is_of(owner))
         && is_itself(staging, &part, streamed.size)?
     {
         return Ok((Some(part), false));
@@ -151,7 +151,8 @@ fn intact(
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                is_busy = true;
+                // One of an earlier lease may be held for ever, and is done without.
+                is_busy |= name == owner.part_name();
                 continue;
             }
             Err(TryLockError::Error(error)) => return Err(error),

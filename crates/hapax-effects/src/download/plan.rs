@@ -16,7 +16,7 @@ use hapax::job::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::downloader::Downloader;
 use super::error::{Code, Error};
@@ -67,6 +67,8 @@ pub struct Course {
     wanted: Wanted,
     /// How many sources may be asked at a time, if that is limited.
     turns: Option<Arc<Semaphore>>,
+    /// Told when no turn will come any more.
+    is_turned_away: Arc<Notify>,
     /// The epoch of the lease at whose beginning the job had no part, if it had none.
     new_at: Option<i64>,
     /// How many bytes of a part can be continued, if the job is not past that.
@@ -98,6 +100,7 @@ impl Course {
             folder: look.folder,
             wanted,
             turns: None,
+            is_turned_away: Arc::default(),
             new_at,
             resumable,
             known_size: look.known_size,
@@ -112,10 +115,15 @@ impl Course {
         self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to ask a source, until it is dropped. No limit of time counts while it is waited for.
+    /// The right to ask a source, until it is dropped. No limit of time counts while it is waited for. When there will be
+    /// none it never comes, and the run is told so.
     async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
+        let turns = Arc::clone(self.turns.as_ref()?);
+        if let Ok(turn) = turns.acquire_owned().await {
+            return Some(turn);
+        }
+        self.is_turned_away.notify_one();
+        std::future::pending().await
     }
 
     /// The sha256 of what was fetched, for the keys of the steps after that.
@@ -293,6 +301,8 @@ fn stream() -> Node<Course, Streamed> {
         let is_new = course.new_at == Some(step.held().epoch());
         let known = (head, is_new && step.attempt() == 1);
         let _turn = course.turn().await;
+        // Whatever an earlier run left is its part's to keep.
+        course.in_hand().take();
         let stream = course
             .downloader
             .stream_known(folder, &owner, wanted, known, &progress);
@@ -349,6 +359,13 @@ async fn has_streamed(held: &Held) -> bool {
     matches!(stored, Ok(Some((_, ops))) if ops.iter().any(is_streamed))
 }
 
+async fn give_back(held: Held) {
+    let id = held.job().id.clone();
+    if let Err(error) = held.release().await {
+        tracing::warn!(job = %id, %error, "a download was not given back; its lease runs out");
+    }
+}
+
 /// Runs the jobs of the kind `download`.
 #[derive(Clone, Debug)]
 pub struct Download {
@@ -370,11 +387,12 @@ impl Download {
         }
     }
 
-    /// The same, which fetches this many at a time, at least one. A worker may run more jobs than that: while some are
-    /// fetched, others are made durable and recorded, many with one sync.
+    /// The same, which asks a source only while it has one of these permits. A worker may run more jobs than that: while
+    /// some are fetched, others are made durable and recorded, many with one sync. Once they are closed, jobs that have to
+    /// ask a source and do not yet are given back.
     #[must_use]
-    pub fn fetching_at_most(mut self, count: usize) -> Self {
-        self.turns = Some(Arc::new(Semaphore::new(count.max(1))));
+    pub fn in_turns(mut self, turns: Arc<Semaphore>) -> Self {
+        self.turns = Some(turns);
         self
     }
 
@@ -387,8 +405,12 @@ impl Download {
                     course.known_size = None;
                 }
                 course.turns = self.turns.clone();
-                if let Err(error) = drive(held, &self.plan, course, &self.events).await {
-                    tracing::info!(job = %seen.job().id, %error, "an attempt at a download ended");
+                let is_turned_away = Arc::clone(&course.is_turned_away);
+                tokio::select! {
+                    ended = drive(held, &self.plan, course, &self.events) => if let Err(error) = ended {
+                        tracing::info!(job = %seen.job().id, %error, "an attempt at a download ended");
+                    },
+                    () = is_turned_away.notified() => return give_back(seen).await,
                 }
             }
             Err(error) => {

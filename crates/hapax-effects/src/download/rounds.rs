@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// A folder, as the system tells folders apart.
-type Which = (u64, u64);
+/// A folder, as the system tells folders apart: by device, whose number has another type on each system, and inode.
+type Which = (i128, u64);
 
 static FOLDERS: LazyLock<Mutex<HashMap<Which, Arc<Rounds>>>> = LazyLock::new(Mutex::default);
 
@@ -29,8 +29,7 @@ struct Count {
 
 /// Makes what happened in a folder until now durable. Several callers may be served at once.
 pub(crate) fn sync_folder(at: &OwnedFd) -> io::Result<()> {
-    let stat = rustix::fs::fstat(at)?;
-    let which = (stat.st_dev, stat.st_ino);
+    let which = which(at)?;
     let rounds = Arc::clone(held(&FOLDERS).entry(which).or_default());
     let synced = rounds.join(|| Ok(rustix::fs::fsync(at)?));
     let mut folders = held(&FOLDERS);
@@ -43,6 +42,11 @@ pub(crate) fn sync_folder(at: &OwnedFd) -> io::Result<()> {
         folders.remove(&which);
     }
     synced
+}
+
+fn which(at: &OwnedFd) -> io::Result<Which> {
+    let stat = rustix::fs::fstat(at)?;
+    Ok((i128::from(stat.st_dev), stat.st_ino))
 }
 
 impl Rounds {
@@ -164,7 +168,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = OwnedFd::from(std::fs::File::open(place.path()).unwrap());
         sync_folder(&folder).unwrap();
-        let stat = rustix::fs::fstat(&folder).unwrap();
-        assert!(!held(&FOLDERS).contains_key(&(stat.st_dev, stat.st_ino)));
+        assert!(!held(&FOLDERS).contains_key(&which(&folder).unwrap()));
     }
 }

@@ -121,6 +121,41 @@ async fn a_small_part_has_no_note_and_is_looked_at_before_it_is_placed() {
 }
 
 #[tokio::test]
+async fn what_a_dead_lease_left_is_not_taken_for_the_same_content_from_elsewhere() {
+    let (server, bench, body) = (Hostile::start().await, bench(), noise(5000));
+    let url = server.put("/a", Source::of(&body));
+    stream(&bench, &url, &owner(1)).await;
+    // It died before that was recorded.
+    let streamed = stream(&bench, &url, &owner(2)).await;
+    assert_eq!(bench.staged(), ["j-1.2.part"]);
+    let placed = finalize(&bench, &url, &owner(2), &streamed).await.unwrap();
+    // And again.
+    let again = finalize(&bench, &url, &owner(3), &streamed).await.unwrap();
+    assert!(!again.deduped);
+    assert_eq!(again, placed);
+}
+
+#[tokio::test]
+async fn a_part_that_a_stalled_lease_holds_is_done_without() {
+    for (length, gets) in [(5000, 2), (100_000, 1)] {
+        let (server, bench, body) = (Hostile::start().await, bench(), noise(length));
+        let url = server.put("/a", Source::of(&body));
+        let streamed = stream(&bench, &url, &owner(1)).await;
+        let part = bench.place.path().join(".staging/j-1.1.part");
+        let held = std::fs::File::open(part).unwrap();
+        held.try_lock().unwrap();
+
+        let placed = finalize(&bench, &url, &owner(2), &streamed).await.unwrap();
+        assert!(bench.read(&placed.object) == body);
+        assert_eq!(
+            server.gets("/a").len(),
+            gets,
+            "a small one is fetched again, another copied"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_object_is_replaced_and_that_is_said() {
     for damaged in [b"half of it".to_vec(), vec![0; 5000]] {
         let (server, bench, body) = (Hostile::start().await, bench(), noise(5000));

@@ -14,6 +14,7 @@ use hapax_core::Tenant;
 use hapax_effects::download::plan::{Course, plan};
 use hapax_effects::download::{Download, Downloaded, Wanted};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::folders::{Bench, bench, noise, owner, sha};
 use crate::hostile::{Hostile, Source};
@@ -433,6 +434,34 @@ async fn a_worker_downloads_many_and_equal_content_is_kept_once() {
         assert!(bench.read(&format!("files/w-1/a-{number}")) == body);
         server.assert_sent_once(&format!("/{number}"), body.len());
     }
+}
+
+#[tokio::test]
+async fn a_job_without_a_turn_is_given_back_when_no_turns_are_left() {
+    let (server, bench, queue, body) = (Hostile::start().await, bench(), queue(), noise(LENGTH));
+    let url = server.put("/a", Source::of(&body));
+    let id = planned(&queue, NewJob::download("w-1", "a-1", &url).unwrap()).await;
+    let turns = Arc::new(Semaphore::new(0));
+    let waiting = tokio::spawn({
+        let (download, held) = (
+            download(&bench).in_turns(turns.clone()),
+            lease(&queue).await,
+        );
+        async move { download.run(held).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!waiting.is_finished(), "it waits for a turn");
+    turns.close();
+    waiting.await.unwrap();
+    let (job, _) = stored(&queue, &id).await;
+    assert_eq!((job.lease, job.error), (None, None));
+    assert_eq!(server.requests(), 0);
+
+    let open = Arc::new(Semaphore::new(1));
+    let download = download(&bench).in_turns(open.clone());
+    download.run(lease(&queue).await).await;
+    assert_eq!(stored(&queue, &id).await.0.state, State::Indexed);
+    assert_eq!(open.available_permits(), 1);
 }
 
 #[tokio::test]

@@ -16,6 +16,8 @@ use hapax_core::job::queue::PLANS_MAX;
 use hapax_core::job::{Act, Deed, Done, Fence, Job, JobKind, On, Place, Planned, Queue, State};
 use hapax_effects::download::{Code, Download, Downloaded, Folder};
 
+use tokio::sync::Semaphore;
+
 use super::serve::Signals;
 use crate::cli::Download as Args;
 use crate::config::Config;
@@ -68,11 +70,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
             heard.hear(event);
             shown.hear(event);
         });
+        let turns = Arc::new(Semaphore::new(args.concurrency));
+        let download = Download::new(downloader, events).in_turns(Arc::clone(&turns));
         let working = Worker::new(Arc::clone(&store.queue))
-            .handler(
-                JobKind::DOWNLOAD,
-                Download::new(downloader, events).fetching_at_most(args.concurrency),
-            )
+            .handler(JobKind::DOWNLOAD, download)
             .place(place.clone())
             .concurrency((args.concurrency * HELD_PER_DOWNLOAD).min(HELD_MAX.max(args.concurrency)))
             .ttl(Duration::from_millis(config.worker_lease_ms));
@@ -80,7 +81,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
             queue: store.queue.as_ref(),
             place: &place,
         };
-        until_done(&working, &others, &track, &mut signals).await
+        until_done(&working, &others, (&track, &turns), &mut signals).await
     };
     bars.finish();
     let report = Report::of(store.queue.as_ref(), &track, begun.elapsed(), interrupted).await?;
@@ -97,14 +98,18 @@ pub(super) async fn run(args: &Args) -> Result<()> {
 async fn until_done(
     working: &Worker,
     others: &Others<'_>,
-    track: &Track,
+    (track, turns): (&Track, &Semaphore),
     signals: &mut Signals,
 ) -> bool {
     let mut interrupted = false;
     let stop = async {
         tokio::select! {
             () = others.watch(track) => {}
-            _ = signals.next() => interrupted = true,
+            _ = signals.next() => {
+                interrupted = true;
+                // Nothing new is fetched; what is being fetched has its grace.
+                turns.close();
+            }
         }
     };
     working.run(stop, GRACE).await;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::fault::MessageFault;
 use super::mime::{Content, Part};
 use super::{charset, html};
+use crate::text;
 
 /// How long the decoded text of a message may be, in bytes. Attachments are not decoded, so their length is free.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -38,8 +39,13 @@ struct Found {
 
 impl Found {
     fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
+        is_nothing(&self.text)
     }
+}
+
+/// Whether nothing is left of a text to be read, once every U+0000 is gone from it.
+pub(super) fn is_nothing(text: &str) -> bool {
+    text.split('\0').all(text::is_blank)
 }
 
 impl Body {

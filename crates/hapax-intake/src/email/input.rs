@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::body::{Body, TEXT_BYTES_MAX};
+use super::body::{Body, TEXT_BYTES_MAX, is_nothing};
 use super::classify::MailType;
 use super::fault::MessageFault;
 use super::header::{self, Headers};
@@ -122,10 +122,7 @@ fn mail_of(raw_text: &str, faults: &mut Faults) -> Mail {
     } else {
         raw_text.replace("\r\n", "\n")
     };
-    if text
-        .trim_matches(|c: char| c.is_whitespace() || c == '\0')
-        .is_empty()
-    {
+    if is_nothing(&text) {
         return refuse(MessageFault::NoText);
     }
     if text.len() > TEXT_BYTES_MAX {

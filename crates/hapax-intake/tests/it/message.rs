@@ -131,7 +131,10 @@ fn the_envelope_is_not_the_date_of_the_mail() {
 #[test]
 fn a_mail_without_text_is_a_fault() {
     assert_eq!(fault("").code(), "no_text");
-    assert_eq!(fault("Subject: x\n\n \n"), MessageFault::NoText);
+    for body in [" \n", "\0", " \0 \n\0", "\u{feff}\n"] {
+        let mail = format!("Subject: x\n\n{body}");
+        assert_eq!(fault(&mail), MessageFault::NoText, "{body:?}");
+    }
     assert_eq!(
         fault("Content-Type: image/png\nContent-Transfer-Encoding: base64\n\nAAAA\n"),
         MessageFault::NoText

@@ -44,6 +44,9 @@ pub struct Claim {
     pub subject: Option<Subject>,
     /// Which attempt asks. Unique per attempt, so that a claimant recognises its own write.
     pub owner: Owner,
+    /// Whether whoever asks acts in this process and tells nobody of the grant before its outcome is recorded. Where a lost
+    /// lease means to run again, such a grant need not outlive the machine: what it would say then is "run again".
+    pub acts_here: bool,
     /// The rules.
     pub policy: Policy,
     /// What a conflict may show later. Shared with the record, which is copied at every step.
@@ -63,6 +66,7 @@ impl Claim {
             principal: None,
             subject: None,
             owner,
+            acts_here: false,
             policy: Policy::default(),
             request: Arc::default(),
             selection: Selection::default(),
@@ -73,6 +77,13 @@ impl Claim {
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// The same claim of somebody who acts in this process: see [`Claim::acts_here`].
+    #[must_use]
+    pub fn acting_here(mut self) -> Self {
+        self.acts_here = true;
         self
     }
 

@@ -32,6 +32,9 @@ pub struct Move {
     pub purges: bool,
     /// Whether the end of the record's time moves with it, which settling otherwise leaves alone.
     pub extends: bool,
+    /// Whether it may be lost with the power, as long as everything else that it must do is done: nobody outside of this
+    /// process is told of it before a later move of the same record, which is not provisional. A ledger may ignore it.
+    pub provisional: bool,
     /// What the audit trail says of it, written in the same transaction and only if the move is.
     pub note: Option<Box<Note>>,
 }
@@ -58,6 +61,7 @@ impl Move {
             next: next.into(),
             purges: false,
             extends: false,
+            provisional: false,
             note: None,
         }
     }
@@ -73,6 +77,7 @@ impl Move {
             next,
             purges,
             extends,
+            provisional: false,
             note: None,
         }
     }
@@ -81,6 +86,13 @@ impl Move {
     #[must_use]
     pub fn noted(mut self, note: Note) -> Self {
         self.note = Some(Box::new(note));
+        self
+    }
+
+    /// The same move, which may be lost with the power: see [`Move::provisional`].
+    #[must_use]
+    pub fn provisionally(mut self) -> Self {
+        self.provisional = true;
         self
     }
 
@@ -122,7 +134,7 @@ impl Move {
 /// What became of a move.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Swap {
-    /// The record is written, as durably as the ledger promises.
+    /// The record is written, as durably as the ledger promises; a provisional move at least so that every process sees it.
     Written,
     /// Somebody was first: this is what is stored now.
     Stale(Option<Box<Record>>),

@@ -13,7 +13,8 @@ use hapax_core::{
 
 use crate::{Claimed, Engine, Settled};
 use label::Labels;
-use tally::{Cleanups, Tenants};
+use metrics::SharedString;
+use tally::{Cleanups, Tally, Tenants};
 
 pub use spread::Spread;
 pub use tally::{Pulse, Stats};
@@ -90,14 +91,13 @@ impl Observer {
     pub fn cached(&self, engine: &Engine, claim: &Claim) -> Option<Receipt> {
         let started = Instant::now();
         let receipt = engine.cached(claim)?;
+        let took = started.elapsed();
         let route = self.labels.of(&claim.scope.space);
         let tally = self.tenants.of(claim.scope.tenant);
         tally.cache(true);
-        tally.lookup(started.elapsed());
         metrics::counter!("hapax_cache_hits_total").increment(1);
-        metrics::histogram!("hapax_lookup_seconds", "route" => route)
-            .record(started.elapsed().as_secs_f64());
-        self.count(claim.scope.tenant, &claim.scope.space, Action::Replay);
+        looked_up(&tally, route.clone(), took);
+        count(&tally, route, Action::Replay);
         Some(receipt)
     }
 
@@ -120,13 +120,13 @@ impl Observer {
         claim: Claim,
     ) -> Result<Claimed, Error> {
         let (tenant, space) = (claim.scope.tenant, claim.scope.space.clone());
-        let tally = self.tenants.of(tenant);
+        let (route, tally) = (self.labels.of(&space), self.tenants.of(tenant));
         tally.cache(false);
         metrics::counter!("hapax_cache_misses_total").increment(1);
         let started = Instant::now();
         let claimed = if claim.policy.wait.is_zero() {
             let claimed = engine.claim(claim).await;
-            self.looked_up(&space, tenant, started.elapsed());
+            looked_up(&tally, route.clone(), started.elapsed());
             claimed
         } else {
             let at_once = Policy {
@@ -134,7 +134,7 @@ impl Observer {
                 ..claim.policy
             };
             let claimed = engine.claim(claim.clone().with_policy(at_once)).await;
-            self.looked_up(&space, tenant, started.elapsed());
+            looked_up(&tally, route.clone(), started.elapsed());
             match claimed {
                 Ok(Claimed::Busy(_)) => engine.claim(claim).await,
                 known => known,
@@ -147,7 +147,7 @@ impl Observer {
         if claimed.is_err() {
             self.storage_failed(tenant, "claim");
         }
-        self.count(tenant, &space, Action::of(&claimed));
+        count(&tally, route, Action::of(&claimed));
         claimed
     }
 
@@ -185,10 +185,10 @@ impl Observer {
 
     /// A request whose key was missing where one is required, or was no key.
     pub fn key_refused(&self, tenant: Tenant, space: &Space) {
-        let route = self.labels.of(space);
-        metrics::counter!("hapax_key_errors_total", "route" => route).increment(1);
-        self.tenants.of(tenant).key_error();
-        self.count(tenant, space, Action::Error);
+        let (route, tally) = (self.labels.of(space), self.tenants.of(tenant));
+        metrics::counter!("hapax_key_errors_total", "route" => route.clone()).increment(1);
+        tally.key_error();
+        count(&tally, route, Action::Error);
     }
 
     /// One sweep that ended: what it removed for all tenants, or that it failed.
@@ -222,12 +222,6 @@ impl Observer {
         label::describe();
     }
 
-    fn looked_up(&self, space: &Space, tenant: Tenant, took: Duration) {
-        let route = self.labels.of(space);
-        metrics::histogram!("hapax_lookup_seconds", "route" => route).record(took.as_secs_f64());
-        self.tenants.of(tenant).lookup(took);
-    }
-
     fn stored<T>(&self, ended: &Ended, result: Result<T, Error>) -> Result<T, Error> {
         let took = ended.started.elapsed();
         let route = self.labels.of(&ended.space);
@@ -243,13 +237,17 @@ impl Observer {
         metrics::counter!("hapax_storage_failures_total", "doing" => doing).increment(1);
         self.tenants.of(tenant).storage_failure();
     }
+}
 
-    fn count(&self, tenant: Tenant, space: &Space, action: Action) {
-        let route = self.labels.of(space);
-        metrics::counter!("hapax_requests_total", "route" => route, "action" => action.as_str())
-            .increment(1);
-        self.tenants.of(tenant).request(action);
-    }
+fn looked_up(tally: &Tally, route: SharedString, took: Duration) {
+    metrics::histogram!("hapax_lookup_seconds", "route" => route).record(took.as_secs_f64());
+    tally.lookup(took);
+}
+
+fn count(tally: &Tally, route: SharedString, action: Action) {
+    metrics::counter!("hapax_requests_total", "route" => route, "action" => action.as_str())
+        .increment(1);
+    tally.request(action);
 }
 
 /// The end of a lease while it is written.

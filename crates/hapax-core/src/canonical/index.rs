@@ -46,6 +46,9 @@ pub(super) struct Container {
 
 const CLEAN: u32 = 1 << 31;
 
+/// For texts from here on, room for what they may hold is asked for beforehand.
+const LARGE_BYTES: usize = 64 * 1024;
+
 impl Container {
     /// Whether the text of the container is already its hcj-1 form.
     pub(super) const fn is_clean(&self) -> bool {
@@ -65,14 +68,20 @@ impl Index {
     /// Checks `text` and indexes it. With `keep_all`, clean containers keep their insides
     /// too: the diff walks them.
     pub(super) fn build(text: &str, keep_all: bool, depth_max: usize) -> Result<Self, Reject> {
+        // What is asked for and not used is never touched; what grows is copied, and its memory is cleared again each time.
+        let likely = if text.len() < LARGE_BYTES {
+            0
+        } else {
+            text.len()
+        };
         let mut pass = Pass {
             text,
             bytes: text.as_bytes(),
             keep_all,
             depth_max,
             clean: true,
-            containers: Vec::new(),
-            members: Vec::new(),
+            containers: Vec::with_capacity(likely / 128),
+            members: Vec::with_capacity(likely / 32),
             pending: Vec::new(),
         };
         let root = scan::skip_blanks(pass.bytes, 0);

@@ -45,6 +45,30 @@ pub async fn moves_of_a_batch_are_independent(subject: &Subject) {
     assert!(subject.stored(&second).await.is_some());
 }
 
+/// A provisional claim is there for everybody at once, blocks its key, and is settled like any other, also beside moves that
+/// are not provisional.
+pub async fn a_provisional_claim_blocks_its_key_and_is_settled(subject: &Subject) {
+    let (soon, sure) = (subject.claim("soon"), subject.claim("sure"));
+    let provisional = insert(subject, &soon).provisionally();
+    let held = provisional.next.clone();
+    let mixed = vec![insert(subject, &sure), provisional.clone()];
+
+    assert_eq!(swap(subject, mixed).await, [Swap::Written, Swap::Written]);
+    assert_eq!(
+        swap(subject, vec![provisional]).await,
+        [Swap::Stale(Some(Box::new((*held).clone())))]
+    );
+    assert_eq!(subject.stored(&soon).await.as_ref(), Some(&*held));
+    let alone = subject.claim("alone");
+    let provisional = insert(subject, &alone).provisionally();
+    let lease = lease(provisional.next.clone());
+    assert_eq!(swap(subject, vec![provisional]).await, [Swap::Written]);
+    let settle = lease.settle(Outcome::text(200, "done"), subject.ledger.now());
+    let settled = settle.next.clone();
+    assert_eq!(swap(subject, vec![settle]).await, [Swap::Written]);
+    assert_eq!(subject.stored(&alone).await.as_ref(), Some(&*settled));
+}
+
 /// 200 mixed moves are answered in the order they were given.
 pub async fn answers_come_in_the_order_of_the_moves(subject: &Subject) {
     let claims: Vec<_> = (0..200).map(|n| subject.claim(&format!("k{n}"))).collect();

@@ -100,6 +100,7 @@ macro_rules! ledger_conformance {
         );
         $crate::conformance_cases!($open, batches:
             moves_of_a_batch_are_independent,
+            a_provisional_claim_blocks_its_key_and_is_settled,
             answers_come_in_the_order_of_the_moves,
             the_same_key_twice_in_a_batch_is_applied_in_order,
             a_claim_and_its_settle_fit_one_batch,

@@ -116,7 +116,7 @@ fn try_open(path: &Path, options: &SqliteOptions, role: Role) -> rusqlite::Resul
             Some("the file system cannot hold a write-ahead log; use a local disk".to_owned()),
         ));
     }
-    connection.pragma_update(None, "synchronous", synchronous(options.durability))?;
+    sync(&connection, options.durability)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "journal_size_limit", options.log_bytes_max)?;
@@ -164,10 +164,12 @@ pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
     emptied
 }
 
-/// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints.
-fn synchronous(durability: Durability) -> &'static str {
-    match durability {
+/// Has every commit from here on synced, or the log only when it is brought back into the file. Not inside a transaction.
+pub(super) fn sync(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
+    // In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints.
+    let level = match durability {
         Durability::Full => "FULL",
         Durability::Relaxed | Durability::BestEffort | Durability::Process => "NORMAL",
-    }
+    };
+    connection.pragma_update(None, "synchronous", level)
 }

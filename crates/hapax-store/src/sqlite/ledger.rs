@@ -9,6 +9,7 @@ use hapax_core::{
 
 use super::moves;
 use super::pack::{self, Packed};
+use super::queue::Task;
 use super::{NAME, SqliteLedger, notes, pages, rows, tenant_keys};
 use crate::row::Applied;
 
@@ -60,10 +61,12 @@ impl Ledger for SqliteLedger {
             })
             .await??;
             let bytes = packed.iter().map(Packed::bytes).sum();
+            let is_provisional = packed.iter().all(|one| one.step.provisional);
+            let (job, answered) = Task::new(packed.len(), bytes, move |connection| {
+                moves::apply_all(connection, &packed)
+            });
             let applied = self
-                .write(packed.len(), bytes, move |connection| {
-                    moves::apply_all(connection, &packed)
-                })
+                .written(job.provisional(is_provisional), answered)
                 .await?;
             let weight = applied.iter().map(weight_of).sum();
             let rings = self.opening(applied.iter().filter_map(Applied::row));

@@ -26,6 +26,7 @@ mod tokens;
 mod within;
 mod writer;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +34,7 @@ use std::thread::{self, JoinHandle};
 
 use hapax_core::{Durability, Error, Kind};
 use rusqlite::Connection;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// The version of rusqlite whose transactions [`SqliteLedger::within`] takes.
 pub use rusqlite;
@@ -47,7 +48,7 @@ use connection::Role;
 use fault::Fault;
 use jobs::Bell;
 use purges::Purges;
-use queue::{Done, Effect, Queue, Task};
+use queue::{Done, Effect, Job, Queue, Task};
 use reader::Reader;
 use writer::Writer;
 
@@ -169,6 +170,8 @@ impl SqliteLedger {
             queue: writes,
             purges,
             is_full,
+            durability: options.durability,
+            set: Cell::new(options.durability),
             broken: breaking,
             batch_max: options.batch_max.max(1),
         };
@@ -246,6 +249,15 @@ impl SqliteLedger {
         D: Into<Done> + 'static,
     {
         let (job, answered) = Task::new(moves, bytes, run);
+        self.written(job, answered).await
+    }
+
+    /// Hands the writer a job and waits for its answer.
+    async fn written<T>(
+        &self,
+        job: Box<dyn Job>,
+        answered: oneshot::Receiver<Result<T, Error>>,
+    ) -> Result<T, Error> {
         if let Err(refused) = self.writes.push(job) {
             writer::count_errors(1);
             return Err(refused);

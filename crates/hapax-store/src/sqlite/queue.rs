@@ -42,6 +42,8 @@ pub(super) trait Job: Send {
     fn moves(&self) -> usize;
     /// How much memory it holds while it waits.
     fn bytes(&self) -> usize;
+    /// Whether what it writes may be lost with the power.
+    fn is_provisional(&self) -> bool;
     /// Does the work. May be called again after its effect was rolled back.
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault>;
     /// Gives what the last run made to whoever waits, or the error instead.
@@ -52,6 +54,7 @@ pub(super) trait Job: Send {
 pub(super) struct Task<T, F> {
     moves: usize,
     bytes: usize,
+    is_provisional: bool,
     run: F,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, Error>>,
@@ -74,12 +77,19 @@ where
             Box::new(Self {
                 moves,
                 bytes,
+                is_provisional: false,
                 run,
                 made: None,
                 answer,
             }),
             answered,
         )
+    }
+
+    /// The same job, of which what it writes may be lost with the power.
+    pub(super) fn provisional(mut self: Box<Self>, is_provisional: bool) -> Box<Self> {
+        self.is_provisional = is_provisional;
+        self
     }
 }
 
@@ -95,6 +105,10 @@ where
 
     fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn is_provisional(&self) -> bool {
+        self.is_provisional
     }
 
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {
@@ -129,6 +143,25 @@ struct Inner {
     idle: usize,
     /// Why nothing more is taken, once nothing more is.
     closed: Option<&'static str>,
+}
+
+impl Inner {
+    /// Moves jobs to `taken`: at least one, if there is one, and more while they are within `moves_max`.
+    fn give(&mut self, taken: &mut Vec<Box<dyn Job>>, moves_max: usize) {
+        let mut moves = 0;
+        while let Some(job) = self.jobs.front() {
+            moves += job.moves();
+            if moves > moves_max && !taken.is_empty() {
+                break;
+            }
+            let Some(job) = self.jobs.pop_front() else {
+                break;
+            };
+            self.moves -= job.moves();
+            self.bytes -= job.bytes();
+            taken.push(job);
+        }
+    }
 }
 
 impl fmt::Debug for Queue {
@@ -187,19 +220,7 @@ impl Queue {
                 .unwrap_or_else(PoisonError::into_inner);
             inner.idle -= 1;
         }
-        let mut moves = 0;
-        while let Some(job) = inner.jobs.front() {
-            moves += job.moves();
-            if moves > moves_max && !taken.is_empty() {
-                break;
-            }
-            let Some(job) = inner.jobs.pop_front() else {
-                break;
-            };
-            inner.moves -= job.moves();
-            inner.bytes -= job.bytes();
-            taken.push(job);
-        }
+        inner.give(taken, moves_max);
         true
     }
 
@@ -211,6 +232,11 @@ impl Queue {
 
     /// Takes no more jobs and answers those that wait with why: this reason, or the one it was closed for.
     pub(super) fn abandon(&self, why: &'static str) {
+        self.abandon_also(Vec::new(), why);
+    }
+
+    /// The same, with jobs that were taken and not begun.
+    pub(super) fn abandon_also(&self, taken: Vec<Box<dyn Job>>, why: &'static str) {
         let (jobs, why) = {
             let mut inner = self.inner();
             let why = *inner.closed.get_or_insert(why);
@@ -218,7 +244,7 @@ impl Queue {
             (std::mem::take(&mut inner.jobs), why)
         };
         self.filled.notify_all();
-        for job in jobs {
+        for job in taken.into_iter().chain(jobs) {
             job.answer(Err(
                 Error::new(Kind::Unavailable, "writing to the ledger").because(why)
             ));

@@ -1,16 +1,17 @@
 //! The one thread that writes: it commits whatever has gathered the moment the last commit returned.
 //! No timer: an idle ledger writes a move at once, a busy one shares a sync among many.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use hapax_core::{Error, Kind};
+use hapax_core::{Durability, Error, Kind};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::NAME;
-use super::connection::empty_log;
+use super::connection::{self, empty_log};
 use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io, is_unwritable};
 use super::moves;
 use super::purges::Purges;
@@ -28,6 +29,10 @@ pub(super) struct Writer {
     pub(super) purges: Arc<Purges>,
     /// Set when there is no room for what is written. Whoever asks whether writes are taken tries, and clears it.
     pub(super) is_full: Arc<AtomicBool>,
+    /// What a commit is worth that is not provisional.
+    pub(super) durability: Durability,
+    /// What the next commit is worth, as the connection is set.
+    pub(super) set: Cell<Durability>,
     /// Told when no later group may be tried, and why.
     pub(super) broken: watch::Sender<Option<&'static str>>,
     pub(super) batch_max: usize,
@@ -62,21 +67,15 @@ impl Writer {
     pub(super) fn run(self) {
         let _ending = Ending(&self);
         let mut jobs = Vec::new();
+        let mut synced = Vec::new();
+        let splits = self.durability == Durability::Full;
         while self.queue.take(&mut jobs, self.batch_max) {
-            let (answers, stop) = self.write(&mut jobs);
-            if let Some(why) = stop {
-                tracing::error!(store = NAME, why, "the ledger takes no more writes");
-                self.queue.close(why);
-                self.broken.send_replace(Some(why));
+            synced.extend(jobs.extract_if(.., |job| splits && !job.is_provisional()));
+            // First those that need no sync: what waits for them is done while the others are synced.
+            if !self.answer(&mut jobs, Durability::Relaxed) {
+                return self.queue.abandon_also(synced, AFTER_PANIC);
             }
-            let errors = answers.iter().filter(|answer| answer.is_err()).count();
-            if errors > 0 {
-                count_errors(errors);
-            }
-            for (job, answer) in jobs.drain(..).zip(answers) {
-                job.answer(answer);
-            }
-            if stop.is_some() {
+            if !self.answer(&mut synced, self.durability) {
                 return;
             }
         }
@@ -84,6 +83,48 @@ impl Writer {
         let _ = self
             .connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
+    /// Writes a group and answers it. Returns false when no later one may be tried.
+    fn answer(&self, jobs: &mut Vec<Box<dyn Job>>, durability: Durability) -> bool {
+        if jobs.is_empty() {
+            return true;
+        }
+        let (answers, stop) = match self.set(durability) {
+            Ok(()) => self.write(jobs),
+            Err(error) => {
+                let error = failed(OPERATION, error);
+                (jobs.iter().map(|_| Err(error.clone())).collect(), None)
+            }
+        };
+        if let Some(why) = stop {
+            tracing::error!(store = NAME, why, "the ledger takes no more writes");
+            self.queue.close(why);
+            self.broken.send_replace(Some(why));
+        }
+        let errors = answers.iter().filter(|answer| answer.is_err()).count();
+        if errors > 0 {
+            count_errors(errors);
+        }
+        for (job, answer) in jobs.drain(..).zip(answers) {
+            job.answer(answer);
+        }
+        stop.is_none()
+    }
+
+    /// Has the commits from here on made as durable as this, and never more than the ledger promises.
+    fn set(&self, durability: Durability) -> rusqlite::Result<()> {
+        let wanted = if self.durability == Durability::Full {
+            durability
+        } else {
+            self.durability
+        };
+        if self.set.get() == wanted {
+            return Ok(());
+        }
+        connection::sync(&self.connection, wanted)?;
+        self.set.set(wanted);
+        Ok(())
     }
 
     /// Writes a group in one transaction; one answer per job.
@@ -254,7 +295,7 @@ fn measure(jobs: &[Box<dyn Job>], begun: Instant) {
 #[cfg(test)]
 mod tests {
     use super::super::SqliteOptions;
-    use super::super::connection::{self, Role};
+    use super::super::connection::Role;
     use super::super::migrate;
     use super::super::queue::{Effect, Task};
     use super::*;
@@ -283,6 +324,8 @@ mod tests {
             queue: queue.clone(),
             purges,
             is_full: Arc::default(),
+            durability: options.durability,
+            set: Cell::new(options.durability),
             broken,
             batch_max: 1,
         };

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Cause, Claim, Doubt, Epoch, Error, Fence, Key, Kind, Lease, Ledger, Move, Outcome, Owner,
-    Receipt, Record, RecordId, Replays, Scope, State, Swap, Tenant, Time, Verdict, decide,
+    Cause, Claim, Doubt, Epoch, Error, Fence, Key, Kind, Lease, Ledger, Move, OnLost, Outcome,
+    Owner, Receipt, Record, RecordId, Replays, Scope, State, Swap, Tenant, Time, Verdict, decide,
 };
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -229,6 +229,11 @@ impl Engine {
                 Verdict::Grant(grant) => {
                     let step = Move::from_seen(seen.as_deref(), grant.next);
                     let step = self.noting_grant(step, grant.cause, now);
+                    let step = if may_be_lost(&claim, grant.cause) {
+                        step.provisionally()
+                    } else {
+                        step
+                    };
                     match self.grant(step, grant.cause).await? {
                         Ok(granted) => return Ok(granted),
                         Err(stored) => seen = stored,
@@ -304,6 +309,7 @@ impl Engine {
     where
         W: AsyncFnOnce(Fence) -> Outcome,
     {
+        let claim = claim.acting_here();
         match self.claim(claim.clone()).await? {
             Claimed::Granted(lease, _) => {
                 let work = work(lease.fence());
@@ -485,6 +491,12 @@ impl std::fmt::Debug for Engine {
             .field("ledger", &self.ledger.name())
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a grant may be lost with the power: its loss means "run again", which is what its policy says of a runner that
+/// died with the machine.
+fn may_be_lost(claim: &Claim, cause: Cause) -> bool {
+    claim.acts_here && cause == Cause::Fresh && claim.policy.on_lost == OnLost::Retry
 }
 
 fn still_busy(seen: Option<&Record>, claim: &Claim, now: Time) -> bool {

@@ -86,7 +86,7 @@ pub(super) fn replay(outcome: &Outcome) -> Response<Bytes> {
     for (name, value) in &outcome.headers {
         if let (Ok(name), Ok(value)) = (
             HeaderName::try_from(name.as_str()),
-            HeaderValue::from_bytes(value),
+            HeaderValue::from_maybe_shared(value.clone()),
         ) {
             response.headers_mut().append(name, value);
         }

@@ -111,6 +111,7 @@ impl Asked {
             fingerprint,
             principal,
             owner: Engine::owner(),
+            acts_here: false,
             subject,
             policy: route.policy,
             request: Arc::new(Request {

@@ -223,15 +223,17 @@ async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Clai
         .key
         .clone()
         .unwrap_or_else(|| asked.derived_key(tenant, &keyed.space));
-    asked.claim(
-        Scope {
-            tenant,
-            space: keyed.space.clone(),
-        },
-        key,
-        principal,
-        &keyed.route,
-    )
+    asked
+        .claim(
+            Scope {
+                tenant,
+                space: keyed.space.clone(),
+            },
+            key,
+            principal,
+            &keyed.route,
+        )
+        .acting_here()
 }
 
 async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Box<Problem>>

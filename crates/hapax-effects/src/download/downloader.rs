@@ -11,9 +11,10 @@ use super::guard::Guard;
 use super::hash::ContentHash;
 use super::head::{Head, head};
 use super::limits::Limits;
-use super::part::{self, Found, InHand, Owner, Part};
-use super::place::{self, Outcome, Placed};
+use super::part::{Found, InHand, Owner, Part};
+use super::place::{self, Linking, Outcome, Placed, Placing};
 use super::stream::{Fetched, Progress, Run, Streamed, Wanted, off};
+use super::together::{Together, together};
 
 /// Downloads into one folder. Cloning it is cheap, and clones share what they know of hosts.
 ///
@@ -39,6 +40,8 @@ use super::stream::{Fetched, Progress, Run, Streamed, Wanted, off};
 pub struct Downloader {
     asker: Arc<Asker>,
     folder: Folder,
+    /// What is small is made durable together with others, where that can be trusted.
+    rounds: Option<Arc<Together>>,
 }
 
 /// What is on disk before a download begins.
@@ -59,6 +62,7 @@ impl Downloader {
     pub fn new(folder: Folder, guard: Guard, limits: Limits) -> Result<Self, Error> {
         Ok(Self {
             asker: Arc::new(Asker::new(guard, limits)?),
+            rounds: Together::of(&folder).map(Arc::new),
             folder,
         })
     }
@@ -201,9 +205,9 @@ impl Downloader {
     ) -> Result<Placed, Error> {
         let (mut streamed, mut in_hand) = (streamed.clone(), in_hand);
         for has_fetched in [false, true] {
-            let (there, whose, what) = (folder.clone(), owner.clone(), streamed.clone());
-            let part = in_hand.take();
-            let outcome = off(move || place::place(&there, &whose, &what, part)).await?;
+            let placing = Placing::new(folder, owner, &streamed, in_hand.take());
+            let rounds = self.rounds.as_deref();
+            let outcome = together(rounds, (folder, streamed.size), placing).await?;
             match outcome
                 .map_err(|error| Error::disk("putting the content in its place", &error))?
             {
@@ -241,16 +245,8 @@ impl Downloader {
         hash: &ContentHash,
         (work_id, artifact_id): (&str, &str),
     ) -> Result<String, Error> {
-        let (folder, owner, hash) = (folder.clone(), owner.clone(), hash.clone());
-        let names = (work_id.to_owned(), artifact_id.to_owned());
-        let linked = off(move || {
-            let names = (names.0.as_str(), names.1.as_str());
-            let path = place::link(&folder, &hash, names, owner.epoch())?;
-            part::sweep(&folder, &owner)?;
-            Ok(path)
-        });
-        linked
-            .await?
-            .map_err(|error: std::io::Error| Error::disk("naming the content", &error))
+        let linking = Linking::new(folder, owner, hash, (work_id, artifact_id));
+        let linked = together(self.rounds.as_deref(), (folder, 0), linking).await?;
+        linked.map_err(|error| Error::disk("naming the content", &error))
     }
 }

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::hash::ContentHash;
 use super::name::file_name;
+use super::rounds::{Which, which};
 
 pub(crate) const OBJECTS: &str = "objects";
 pub(crate) const FILES: &str = "files";
@@ -37,6 +38,15 @@ pub struct Folder {
     path: PathBuf,
     root: Arc<OwnedFd>,
     staging: Arc<str>,
+}
+
+/// How the names of new folders get durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Names {
+    /// Each at once.
+    Each,
+    /// Later, by a sync of the whole file system, before anybody relies on them.
+    Together,
 }
 
 /// What is known of a file without opening it.
@@ -179,16 +189,34 @@ impl Folder {
         format!("{FILES}/{}/{}", file_name(work_id), file_name(artifact_id))
     }
 
-    /// The folder at `parts` beneath the root, made if it is not there.
+    /// Which folder the root is, as the system tells folders apart.
+    pub(super) fn which(&self) -> io::Result<Which> {
+        which(&self.root)
+    }
+
+    /// The root, opened once more by itself.
+    pub(super) fn reopened(&self) -> io::Result<OwnedFd> {
+        Ok(open_folder(&self.root, ".")?)
+    }
+
+    /// The folder at `parts` beneath the root, made durably if it is not there.
     pub(crate) fn enter(&self, parts: &[&str]) -> io::Result<OwnedFd> {
+        self.enter_or(parts, Names::Each)
+    }
+
+    /// The folder at `parts` beneath the root, made if it is not there.
+    pub(super) fn enter_or(&self, parts: &[&str], names: Names) -> io::Result<OwnedFd> {
         let mut at = self.root.try_clone()?;
         for part in parts {
             at = match open_folder(&at, part) {
                 Err(Errno::NOENT) => {
-                    match rustix::fs::mkdirat(&at, *part, Mode::from_raw_mode(0o755)) {
-                        Ok(()) => rustix::fs::fsync(&at)?,
-                        Err(Errno::EXIST) => {}
-                        Err(error) => return Err(error.into()),
+                    match (
+                        rustix::fs::mkdirat(&at, *part, Mode::from_raw_mode(0o755)),
+                        names,
+                    ) {
+                        (Ok(()), Names::Each) => rustix::fs::fsync(&at)?,
+                        (Ok(()), Names::Together) | (Err(Errno::EXIST), _) => {}
+                        (Err(error), _) => return Err(error.into()),
                     }
                     open_folder(&at, part)?
                 }

@@ -26,6 +26,7 @@ mod pump;
 mod rounds;
 mod sink;
 pub mod stream;
+mod together;
 mod weigh;
 
 pub use downloader::Downloader;

@@ -1,7 +1,7 @@
 //! The steps that put content in its place: first under its sha256, then under the names of work and artifact.
 //! Each may be run again at any point: what is there already is left as it is.
 
-use std::fs::{Permissions, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,12 +11,15 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 
-use super::folder::{FILES, Folder, OBJECTS, create_file, open_file, remove, rename, seen};
+use super::folder::{
+    FILES, Folder, Names, OBJECTS, Seen, create_file, open_file, remove, rename, seen,
+};
 use super::hash::ContentHash;
 use super::name::{file_name, temporary};
 use super::part::{self, InHand, Owner, Whole, digest};
 use super::rounds::sync_folder;
 use super::stream::Streamed;
+use super::together::Chore;
 
 /// Objects are never written again.
 const READ_ONLY: u32 = 0o444;
@@ -80,49 +83,128 @@ fn has_content(shelf: &OwnedFd, hash: &ContentHash, size: u64) -> io::Result<boo
 
 /// Puts a whole part in the place of its hash, durably: the one in hand, or else one that is found. When the same content
 /// is there already the part stays, so that a second run says the same.
-pub(super) fn place(
-    folder: &Folder,
-    owner: &Owner,
-    streamed: &Streamed,
+#[derive(Debug)]
+pub(super) struct Placing {
+    folder: Folder,
+    owner: Owner,
+    streamed: Streamed,
     in_hand: Option<InHand>,
-) -> io::Result<Outcome> {
-    let staging = folder.staging()?;
-    let hash = &streamed.sha256;
-    let shelf = folder.enter(&[OBJECTS, hash.shelf()])?;
-    let there = seen(&shelf, hash.as_str())?;
-    let has_size = there.is_some_and(|seen| seen.is_file && seen.size_bytes == streamed.size);
-    let is_there = has_size && has_content(&shelf, hash, streamed.size)?;
-    let (part, is_busy) = intact(&staging, owner, streamed, in_hand)?;
-    if let Some(InHand { name, inode, file }) = part {
-        if is_there {
-            // Whoever put it there may have died before that was durable.
-            sync_folder(&shelf)?;
-            let is_ours = there.is_some_and(|seen| seen.inode == inode);
-            return Ok(Outcome::Placed(placed(streamed, !is_ours, false)));
+    look: Option<Look>,
+    is_synced: bool,
+    outcome: Outcome,
+}
+
+/// What is there before something is put in its place.
+#[derive(Debug)]
+struct Look {
+    staging: OwnedFd,
+    shelf: OwnedFd,
+    /// What has the name of the object, whatever it holds.
+    there: Option<Seen>,
+    /// Whether that is the content.
+    is_there: bool,
+    part: Option<InHand>,
+    is_busy: bool,
+}
+
+impl Placing {
+    pub(super) fn new(
+        folder: &Folder,
+        owner: &Owner,
+        streamed: &Streamed,
+        in_hand: Option<InHand>,
+    ) -> Self {
+        Self {
+            folder: folder.clone(),
+            owner: owner.clone(),
+            streamed: streamed.clone(),
+            in_hand,
+            look: None,
+            is_synced: false,
+            outcome: Outcome::PartLost,
         }
-        file.set_permissions(Permissions::from_mode(READ_ONLY))?;
-        file.sync_all()?;
-        let (from, to) = ((&staging, name.as_str()), (&shelf, hash.as_str()));
-        let outcome = if there.is_some() {
+    }
+}
+
+impl Chore for Placing {
+    type Made = Outcome;
+
+    fn look(&mut self, names: Names) -> io::Result<()> {
+        if self.look.is_some() {
+            return Ok(());
+        }
+        let (folder, streamed) = (&self.folder, &self.streamed);
+        let staging = folder.staging()?;
+        let hash = &streamed.sha256;
+        let at = folder.enter_or(&[OBJECTS, hash.shelf()], names)?;
+        let there = seen(&at, hash.as_str())?;
+        let has_size = there.is_some_and(|seen| seen.is_file && seen.size_bytes == streamed.size);
+        let is_there = has_size && has_content(&at, hash, streamed.size)?;
+        let (part, is_busy) = intact(&staging, &self.owner, streamed, self.in_hand.take())?;
+        if let Some(part) = part.as_ref().filter(|_| !is_there) {
+            part.file
+                .set_permissions(Permissions::from_mode(READ_ONLY))?;
+        }
+        self.look = Some(Look {
+            staging,
+            shelf: at,
+            there,
+            is_there,
+            part,
+            is_busy,
+        });
+        Ok(())
+    }
+
+    fn content(&self) -> Option<&File> {
+        let look = self.look.as_ref().filter(|look| !look.is_there)?;
+        let part = look.part.as_ref().filter(|_| !self.is_synced)?;
+        Some(&part.file)
+    }
+
+    fn content_is_synced(&mut self) {
+        self.is_synced = true;
+    }
+
+    fn name(&mut self, _: Names) -> io::Result<Option<&OwnedFd>> {
+        let Some(look) = &self.look else {
+            return Ok(None);
+        };
+        let streamed = &self.streamed;
+        self.outcome = match &look.part {
+            Some(part) if look.is_there => {
+                let is_ours = look.there.is_some_and(|seen| seen.inode == part.inode);
+                Outcome::Placed(placed(streamed, !is_ours, false))
+            }
+            Some(part) => Outcome::Placed(look.put(part, streamed)?),
+            None if look.is_there => Outcome::Placed(placed(streamed, false, false)),
+            None if look.is_busy => Outcome::PartBusy,
+            None => Outcome::PartLost,
+        };
+        // When it was there before: whoever put it there may have died before that was durable.
+        let is_placed = matches!(self.outcome, Outcome::Placed(_));
+        Ok(is_placed.then_some(&look.shelf))
+    }
+
+    fn end(self) -> io::Result<Outcome> {
+        Ok(self.outcome)
+    }
+}
+
+impl Look {
+    fn put(&self, part: &InHand, streamed: &Streamed) -> io::Result<Placed> {
+        let hash = &streamed.sha256;
+        let from = (&self.staging, part.name.as_str());
+        let to = (&self.shelf, hash.as_str());
+        if self.there.is_some() {
             tracing::warn!(sha256 = %hash, "an object was damaged and is replaced");
             rename(from, to)?;
-            placed(streamed, false, true)
-        } else {
-            // If it is not new, somebody else was faster by a moment.
-            let is_new = move_new(from, to)?;
-            placed(streamed, !is_new, false)
-        };
-        sync_folder(&shelf)?;
-        return Ok(Outcome::Placed(outcome));
-    }
-    Ok(match (is_there, is_busy) {
-        (true, _) => {
-            sync_folder(&shelf)?;
-            Outcome::Placed(placed(streamed, false, false))
+            return Ok(placed(streamed, false, true));
         }
-        (false, true) => Outcome::PartBusy,
-        (false, false) => Outcome::PartLost,
-    })
+        // If it is not new, somebody else was faster by a moment.
+        let is_new = move_new(from, to)?;
+        Ok(placed(streamed, !is_new, false))
+    }
 }
 
 /// A part that holds what was streamed, with its lock: the one in hand if it is still itself. Or else whether somebody
@@ -214,24 +296,86 @@ fn move_new(from: (&OwnedFd, &str), to: (&OwnedFd, &str)) -> io::Result<bool> {
 pub(crate) fn link(
     folder: &Folder,
     hash: &ContentHash,
-    (work_id, artifact_id): (&str, &str),
+    names: (&str, &str),
     epoch: i64,
 ) -> io::Result<String> {
-    let shelf = folder.enter(&[OBJECTS, hash.shelf()])?;
+    let work = named(folder, hash, names, epoch, Names::Each)?;
+    sync_folder(&work)?;
+    Ok(Folder::file(names.0, names.1))
+}
+
+/// The same, and then removes what the job has in staging: it is of no use any more.
+#[derive(Debug)]
+pub(super) struct Linking {
+    folder: Folder,
+    owner: Owner,
+    hash: ContentHash,
+    names: (String, String),
+    work: Option<OwnedFd>,
+}
+
+impl Linking {
+    pub(super) fn new(
+        folder: &Folder,
+        owner: &Owner,
+        hash: &ContentHash,
+        (work_id, artifact_id): (&str, &str),
+    ) -> Self {
+        Self {
+            folder: folder.clone(),
+            owner: owner.clone(),
+            hash: hash.clone(),
+            names: (work_id.to_owned(), artifact_id.to_owned()),
+            work: None,
+        }
+    }
+}
+
+impl Chore for Linking {
+    type Made = String;
+
+    fn look(&mut self, _: Names) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn content(&self) -> Option<&File> {
+        None
+    }
+
+    fn content_is_synced(&mut self) {}
+
+    fn name(&mut self, names: Names) -> io::Result<Option<&OwnedFd>> {
+        let ids = (self.names.0.as_str(), self.names.1.as_str());
+        let work = named(&self.folder, &self.hash, ids, self.owner.epoch(), names)?;
+        Ok(Some(self.work.insert(work)))
+    }
+
+    fn end(self) -> io::Result<String> {
+        part::sweep(&self.folder, &self.owner)?;
+        Ok(Folder::file(&self.names.0, &self.names.1))
+    }
+}
+
+/// Gives an object the names of work and artifact. Whoever made a link that is there may have died before it was durable,
+/// so the folder that is returned has to be synced in any case.
+fn named(
+    folder: &Folder,
+    hash: &ContentHash,
+    (work_id, artifact_id): (&str, &str),
+    epoch: i64,
+    names: Names,
+) -> io::Result<OwnedFd> {
+    let shelf = folder.enter_or(&[OBJECTS, hash.shelf()], names)?;
     let name = file_name(artifact_id);
-    let work = folder.enter(&[FILES, &file_name(work_id)])?;
-    let path = Folder::file(work_id, artifact_id);
+    let work = folder.enter_or(&[FILES, &file_name(work_id)], names)?;
     let object = seen(&shelf, hash.as_str())?.ok_or(io::ErrorKind::NotFound)?;
     if seen(&work, &name)?.is_some_and(|seen| seen.inode == object.inode) {
-        // Whoever made the link may have died before it was durable.
-        sync_folder(&work)?;
-        return Ok(path);
+        return Ok(work);
     }
     let linked =
         |name: &str| rustix::fs::linkat(&shelf, hash.as_str(), &work, name, AtFlags::empty());
     if linked(&name).is_ok() {
-        sync_folder(&work)?;
-        return Ok(path);
+        return Ok(work);
     }
     // The name is taken, or there can be no link.
     let on_its_way = temporary(&name, epoch);
@@ -247,8 +391,7 @@ pub(crate) fn link(
     rename((&work, &on_its_way), (&work, &name))?;
     // A rename onto another name of the same file leaves both.
     remove(&work, &on_its_way)?;
-    sync_folder(&work)?;
-    Ok(path)
+    Ok(work)
 }
 
 fn copy(from: (&OwnedFd, &str), to: (&OwnedFd, &str)) -> io::Result<()> {

@@ -247,6 +247,7 @@ fn head() -> Node<Course, Head> {
     Node::new(HEAD, Class::Replayable, run)
         .context(|course: &Course| json!({"url": course.wanted.url}))
         .retry(Retry::default())
+        .begins_late()
         .advances_to(|_, _| Some(State::HeadDone))
         .apply(|course, head| course.head = Some(head.clone()))
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// A folder, as the system tells folders apart: by device, whose number has another type on each system, and inode.
-type Which = (i128, u64);
+pub(super) type Which = (i128, u64);
 
 static FOLDERS: LazyLock<Mutex<HashMap<Which, Arc<Rounds>>>> = LazyLock::new(Mutex::default);
 
@@ -44,7 +44,7 @@ pub(crate) fn sync_folder(at: &OwnedFd) -> io::Result<()> {
     synced
 }
 
-fn which(at: &OwnedFd) -> io::Result<Which> {
+pub(super) fn which(at: &OwnedFd) -> io::Result<Which> {
     let stat = rustix::fs::fstat(at)?;
     Ok((i128::from(stat.st_dev), stat.st_ino))
 }

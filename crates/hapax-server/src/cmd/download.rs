@@ -31,7 +31,7 @@ use track::{End, Track};
 
 /// How many jobs are held for each download that may run at a time: the others wait for their turn, or are made durable
 /// and recorded.
-const HELD_PER_DOWNLOAD: usize = 8;
+const HELD_PER_DOWNLOAD: usize = 32;
 /// How many jobs are held at most, unless more downloads than that may run at a time.
 const HELD_MAX: usize = 256;
 /// How long what is in flight may take after a signal.

@@ -24,6 +24,7 @@ impl Ahead {
 /// An operation that is about to be begun.
 pub(super) struct Opening {
     op: OpKey,
+    token: Arc<str>,
     deeds: Vec<(On, Deed)>,
 }
 
@@ -40,17 +41,24 @@ impl Opening {
             allowed_from: None,
             result: None,
         };
+        let token = token();
         let begin = Deed::Begin {
             key: op.clone(),
             kind: effect.kind.as_str().into(),
             class: effect.class,
-            token: token(),
+            token: token.clone(),
         };
         let deeds = enters.map(enter).into_iter().chain([begin]);
         Self {
             op,
+            token,
             deeds: deeds.map(|deed| (on(), deed)).collect(),
         }
+    }
+
+    /// The secret of whoever runs it, once it is begun.
+    pub(super) fn token(&self) -> &Arc<str> {
+        &self.token
     }
 
     /// What is to be written for it.

@@ -29,6 +29,7 @@ pub struct Effect {
     pub(super) context: Option<Value>,
     pub(super) enters: Option<State>,
     pub(super) advance_to: Option<State>,
+    pub(super) begins_late: bool,
 }
 
 impl Effect {
@@ -41,6 +42,7 @@ impl Effect {
             context: None,
             enters: None,
             advance_to: None,
+            begins_late: false,
         }
     }
 

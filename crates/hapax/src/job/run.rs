@@ -173,6 +173,16 @@ impl Held {
             } else {
                 // Another branch of the plan may have moved the job since the round before.
                 let opening = Opening::of(self, effect, op.clone(), self.state());
+                if self.may_begin_late(effect) {
+                    let runner = Runner {
+                        held: self,
+                        class: effect.class,
+                        op,
+                        token: opening.token().clone(),
+                        late: Some(opening),
+                    };
+                    return runner.execute(run, steps).await;
+                }
                 self.begin(&opening).await?
             };
             match begun {
@@ -182,30 +192,56 @@ impl Held {
                         class: effect.class,
                         op,
                         token,
+                        late: None,
                     };
                     return runner.execute(run, steps).await;
                 }
-                Begun::Replay(text) => {
-                    let value: T = read(&op, &text)?;
-                    self.catch_up((steps.advance)(&value), Some(&text)).await?;
-                    let replayed = true;
-                    let ran = Ran {
-                        value,
-                        replayed,
-                        op,
-                    };
-                    return Ok(Performed::Ran(ran, None));
-                }
-                Begun::InProgress => return Err(EffectError::InProgress),
-                Begun::Failed(error) => return Err(EffectError::Failed(error.to_string())),
-                Begun::Waiting(_) => return Err(EffectError::Waiting),
                 Begun::InDoubt => {
                     let probe = probe.take().ok_or(EffectError::InDoubt)?;
                     self.ask(&op, probe).await?;
                 }
+                begun => return self.known(op, begun, &steps).await,
             }
         }
         Err(EffectError::InDoubt)
+    }
+
+    /// Whether an effect may run before its beginning is recorded: nobody has run it, and a crash in it means nothing.
+    fn may_begin_late(&self, effect: &Effect) -> bool {
+        effect.begins_late
+            && effect.class == Class::Replayable
+            && effect.enters.is_none()
+            && self.job().attempts <= 1
+    }
+
+    /// What came of an operation that somebody else ended, or is at.
+    async fn known<T, A, N>(
+        &self,
+        op: OpKey,
+        begun: Begun,
+        steps: &Steps<A, N>,
+    ) -> Result<Performed<T>, EffectError>
+    where
+        T: DeserializeOwned,
+        A: Fn(&T) -> Option<State>,
+    {
+        match begun {
+            Begun::Replay(text) => {
+                let value: T = read(&op, &text)?;
+                self.catch_up((steps.advance)(&value), Some(&text)).await?;
+                let replayed = true;
+                let ran = Ran {
+                    value,
+                    replayed,
+                    op,
+                };
+                Ok(Performed::Ran(ran, None))
+            }
+            Begun::Execute(_) | Begun::InProgress => Err(EffectError::InProgress),
+            Begun::Failed(error) => Err(EffectError::Failed(error.to_string())),
+            Begun::Waiting(_) => Err(EffectError::Waiting),
+            Begun::InDoubt => Err(EffectError::InDoubt),
+        }
     }
 
     async fn begin(&self, opening: &Opening) -> Result<Begun, EffectError> {
@@ -305,6 +341,8 @@ struct Runner<'a> {
     class: Class,
     op: OpKey,
     token: Arc<str>,
+    /// Its beginning, if that is to be recorded with its end.
+    late: Option<Opening>,
 }
 
 impl Runner<'_> {
@@ -333,6 +371,9 @@ impl Runner<'_> {
             Ok(Tried::Fault(Fault {
                 asks: Some(asks), ..
             })) => {
+                if let Some(opening) = &self.late {
+                    self.held.begin(opening).await?;
+                }
                 return Ok(Performed::Asks(Asks {
                     op: self.op,
                     token: self.token,
@@ -387,11 +428,22 @@ impl Runner<'_> {
         };
         let advance_to = (steps.advance)(&value);
         let opening = (steps.next)(&value).and_then(|next| self.opening(&next, advance_to));
-        let mut deeds = vec![(on(), deed(advance_to))];
+        let mut deeds = self.late.as_ref().map(Opening::deeds).unwrap_or_default();
+        let lates = deeds.len();
+        deeds.push((on(), deed(advance_to)));
         deeds.extend(opening.iter().flat_map(Opening::deeds));
-        let answers = self.held.write_all(deeds).await?;
+        let mut late = self.held.write_all(deeds).await?;
+        let answers = late.split_off(lates.min(late.len()));
         if let Some(opening) = &opening {
             opening.take_back_unless_whole(self.held, &answers).await?;
+        }
+        // If it is sent twice, the second time finds it recorded, by this very runner.
+        if self.late.is_some() && !matches!(answers.first(), Some(Ok(_))) {
+            match begun(late)? {
+                Begun::Execute(_) => {}
+                // Somebody recorded it before: that counts, and what came of this run does not.
+                begun => return self.held.known(self.op, begun, &steps).await,
+            }
         }
         let mut answers = answers.into_iter();
         match answers.next().unwrap_or(Err(HeldError::Lost)) {
@@ -440,8 +492,19 @@ impl Runner<'_> {
             error: fault.error.as_str().into(),
             retryable: fault.retryable,
         };
-        match self.held.write(On::Op(self.op.clone()), deed).await {
+        let mut deeds = self.late.as_ref().map(Opening::deeds).unwrap_or_default();
+        deeds.push((On::Op(self.op.clone()), deed));
+        let answers = match self.held.write_all(deeds).await {
+            Ok(answers) => answers,
+            Err(error) => return error.into(),
+        };
+        match answers.into_iter().collect::<Result<Vec<_>, _>>() {
             Ok(_) => EffectError::Fault(fault),
+            // Somebody recorded it before. The next attempt finds that.
+            Err(HeldError::Refused(_)) if self.late.is_some() => EffectError::Fault(Fault {
+                retryable: true,
+                ..fault
+            }),
             Err(error) => error.into(),
         }
     }

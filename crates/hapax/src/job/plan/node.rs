@@ -68,6 +68,7 @@ pub struct Node<S, T> {
     retry: Retry,
     timeout: Option<Duration>,
     enters: Option<State>,
+    begins_late: bool,
     context: Option<Arc<Context<S>>>,
     run: Arc<Run<S, T>>,
     probe: Option<Arc<Probe<S, T>>>,
@@ -101,6 +102,7 @@ where
             retry: Retry::never(),
             timeout: None,
             enters: None,
+            begins_late: false,
             context: None,
             run: Arc::new(move |step, state| Box::pin(run(step, state))),
             probe: None,
@@ -153,6 +155,15 @@ where
     #[must_use]
     pub fn enters(mut self, state: State) -> Self {
         self.enters = Some(state);
+        self
+    }
+
+    /// Its beginning is recorded together with its result when the job is leased for the first time: one transaction less,
+    /// and nothing is to be seen of the node while it runs. A crash in it leaves no trace, so only a replayable node
+    /// that enters no state is begun late; any other is begun before it runs, as always.
+    #[must_use]
+    pub fn begins_late(mut self) -> Self {
+        self.begins_late = true;
         self
     }
 
@@ -315,6 +326,7 @@ where
         let mut effect = Effect::new(&self.name, self.class);
         effect.context = context;
         effect.enters = self.enters;
+        effect.begins_late = self.begins_late;
         effect
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hapax::job::testing::{Cut, FaultyQueue};
 use hapax::job::{
-    Class, Events, Fault, JobKind, NewJob, Node, OpState, Plan, PlanError, Probed, State, Step,
-    drive,
+    Class, Effect, Events, Fault, JobKind, NewJob, Node, OpState, Plan, PlanError, Probed, State,
+    Step, drive,
 };
 use serde_json::json;
 
@@ -28,11 +28,20 @@ async fn download() -> Bench {
 
 /// A download's way.
 fn way() -> Plan<Path> {
+    way_from(step("HEAD", Class::Replayable))
+}
+
+/// A download's way, the first step of which is begun together with its record.
+fn late_way() -> Plan<Path> {
+    way_from(step("HEAD", Class::Replayable).begins_late())
+}
+
+fn way_from(head: Node<Path, String>) -> Plan<Path> {
     let stream = step("STREAM", Class::Probe)
         .enters(State::Streaming)
         .probe(|_, _| async { Probed::DidNot });
     Plan::named("way")
-        .node(step("HEAD", Class::Replayable).advances_to(|_, _| Some(State::HeadDone)))
+        .node(head.advances_to(|_, _| Some(State::HeadDone)))
         .node(stream)
         .node(step("FINALIZE", Class::Keyed).advances_to(|_, _| Some(State::Finalized)))
         .node(step("INDEX", Class::Keyed).advances_to(|_, _| Some(State::Indexed)))
@@ -46,15 +55,21 @@ fn way() -> Plan<Path> {
 }
 
 #[tokio::test]
-async fn a_plan_of_four_steps_is_five_writes() {
+async fn a_plan_of_four_steps_is_five_writes_and_four_if_the_first_is_begun_late() {
+    for (plan, writes) in [(way(), 5), (late_way(), 4)] {
+        is_so_many_writes(&plan, writes).await;
+    }
+}
+
+async fn is_so_many_writes(plan: &Plan<Path>, writes: usize) {
     let bench = download().await;
     let counted = Arc::new(FaultyQueue::new(bench.queue.clone()));
     let held = bench.lease_through(counted.clone(), "a").await;
 
-    let ended = drive(held, &way(), Path::new(), &Events::none()).await;
+    let ended = drive(held, plan, Path::new(), &Events::none()).await;
 
     assert_eq!(ended.unwrap().path, ["HEAD", "STREAM", "FINALIZE", "INDEX"]);
-    assert_eq!(counted.writes(), 5);
+    assert_eq!(counted.writes(), writes);
     let (job, ops) = bench.stored().await;
     assert_eq!(job.state, State::Indexed);
     let stored: Vec<_> = ops
@@ -69,18 +84,55 @@ async fn a_plan_of_four_steps_is_five_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_whose_answer_got_lost_is_sent_again_and_changes_nothing() {
-    for write in 1..=5 {
+    for (write, plan) in (1..=5).flat_map(|write| [(write, way()), (write, late_way())]) {
         for cut in [Cut::WrittenUnknown, Cut::LostUnknown, Cut::Unavailable] {
             let bench = download().await;
             let faulty = Arc::new(FaultyQueue::new(bench.queue.clone()).cut(write, cut));
             let held = bench.lease_through(faulty, "a").await;
-            let ended = drive(held, &way(), Path::new(), &Events::none()).await;
+            let ended = drive(held, &plan, Path::new(), &Events::none()).await;
             assert!(ended.is_ok(), "{cut:?} at {write}: {ended:?}");
             let (job, ops) = bench.stored().await;
             assert_eq!(job.state, State::Indexed, "{cut:?} at {write}");
             assert!(ops.iter().all(|op| op.tries == 1), "{cut:?} at {write}");
         }
     }
+}
+
+#[tokio::test]
+async fn only_a_replayable_step_is_begun_late() {
+    is_so_many_writes(&way_from(step("HEAD", Class::Keyed).begins_late()), 5).await;
+}
+
+#[tokio::test]
+async fn what_somebody_recorded_before_counts_and_not_what_a_late_run_made() {
+    let bench = download().await;
+    let held = bench.lease("a").await;
+    let first = Effect::new("HEAD", Class::Replayable).context(json!({"after": 0}));
+    let said = || async { Ok::<_, Fault>("said before".to_owned()) };
+    held.run(&first, |_| said()).await.unwrap();
+
+    let ended = drive(held, &late_way(), Path::new(), &Events::none()).await;
+
+    assert_eq!(ended.unwrap().state[0], "said before");
+    let (job, ops) = bench.stored().await;
+    assert_eq!((job.state, ops.len()), (State::Indexed, 4));
+    assert!(ops.iter().all(|op| op.state == OpState::Done), "{ops:?}");
+}
+
+#[tokio::test]
+async fn a_late_step_that_fails_is_recorded_as_failed() {
+    let bench = download().await;
+    let fails = |_: Step, _: Arc<Path>| async { Err::<String, _>(Fault::fatal("gone")) };
+    let first = Node::new("HEAD", Class::Replayable, fails).begins_late();
+
+    let held = bench.lease("a").await;
+    let ended = drive(held, &way_from(first), Path::new(), &Events::none()).await;
+
+    assert!(matches!(ended, Err(PlanError::Failed { node, .. }) if node == "HEAD"));
+    let (job, ops) = bench.stored().await;
+    let failed: Vec<_> = ops.iter().map(|op| (&*op.kind, op.state)).collect();
+    assert_eq!(failed, [("HEAD", OpState::Failed)]);
+    assert_eq!(job.state, State::Dead);
 }
 
 /// The operations of a job whose first step is refused, with one of this class behind it.

@@ -62,12 +62,11 @@ impl Ledger for SqliteLedger {
             .await??;
             let bytes = packed.iter().map(Packed::bytes).sum();
             let is_provisional = packed.iter().all(|one| one.step.provisional);
-            let (job, answered) = Task::new(packed.len(), bytes, move |connection| {
+            let (mut job, answered) = Task::new(packed.len(), bytes, move |connection| {
                 moves::apply_all(connection, &packed)
             });
-            let applied = self
-                .written(job.provisional(is_provisional), answered)
-                .await?;
+            job.set_provisional(is_provisional);
+            let applied = self.written(job, answered).await?;
             let weight = applied.iter().map(weight_of).sum();
             let rings = self.opening(applied.iter().filter_map(Applied::row));
             let rings = rings.await.map_err(|error| after(&applied, error))?;

@@ -86,10 +86,9 @@ where
         )
     }
 
-    /// The same job, of which what it writes may be lost with the power.
-    pub(super) fn provisional(mut self: Box<Self>, is_provisional: bool) -> Box<Self> {
+    /// Says whether what it writes may be lost with the power.
+    pub(super) fn set_provisional(&mut self, is_provisional: bool) {
         self.is_provisional = is_provisional;
-        self
     }
 }
 

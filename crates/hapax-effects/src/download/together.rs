@@ -393,6 +393,15 @@ mod tests {
     }
 
     impl Told {
+        fn alone(tell: mpsc::Sender<String>, file: Option<File>) -> Self {
+            Self {
+                name: "a",
+                tell,
+                file,
+                fails_at: "",
+            }
+        }
+
         fn step(&self, step: &str) -> io::Result<()> {
             self.tell.send(format!("{step} {}", self.name)).unwrap();
             if self.fails_at == step {
@@ -484,17 +493,7 @@ mod tests {
     #[test]
     fn those_whose_round_never_comes_are_told_and_the_next_begins_anew() {
         let (_place, disk) = disk();
-        let (name, tell) = ("a", mpsc::channel().0);
-        let (file, fails_at) = (None, "");
-        let answer = ask(
-            &disk,
-            Told {
-                name,
-                tell,
-                file,
-                fails_at,
-            },
-        );
+        let answer = ask(&disk, Told::alone(mpsc::channel().0, None));
         drop(Running::of(Arc::clone(&disk)));
         assert!(answer.blocking_recv().is_err());
         assert!(!disk.queue().is_running);
@@ -505,16 +504,7 @@ mod tests {
         let (place, disk) = disk();
         let (tell, told) = mpsc::channel();
         let file = Some(File::create(place.path().join("a")).unwrap());
-        let (name, fails_at) = ("a", "");
-        let answer = ask(
-            &disk,
-            Told {
-                name,
-                tell,
-                file,
-                fails_at,
-            },
-        );
+        let answer = ask(&disk, Told::alone(tell, file));
         Running::of(Arc::clone(&disk)).run();
         assert_eq!(told.try_iter().count(), 3);
         assert_eq!(answer.blocking_recv().unwrap().unwrap(), "a");

@@ -144,25 +144,6 @@ struct Inner {
     closed: Option<&'static str>,
 }
 
-impl Inner {
-    /// Moves jobs to `taken`: at least one, if there is one, and more while they are within `moves_max`.
-    fn give(&mut self, taken: &mut Vec<Box<dyn Job>>, moves_max: usize) {
-        let mut moves = 0;
-        while let Some(job) = self.jobs.front() {
-            moves += job.moves();
-            if moves > moves_max && !taken.is_empty() {
-                break;
-            }
-            let Some(job) = self.jobs.pop_front() else {
-                break;
-            };
-            self.moves -= job.moves();
-            self.bytes -= job.bytes();
-            taken.push(job);
-        }
-    }
-}
-
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
@@ -219,7 +200,19 @@ impl Queue {
                 .unwrap_or_else(PoisonError::into_inner);
             inner.idle -= 1;
         }
-        inner.give(taken, moves_max);
+        let mut moves = 0;
+        while let Some(job) = inner.jobs.front() {
+            moves += job.moves();
+            if moves > moves_max && !taken.is_empty() {
+                break;
+            }
+            let Some(job) = inner.jobs.pop_front() else {
+                break;
+            };
+            inner.moves -= job.moves();
+            inner.bytes -= job.bytes();
+            taken.push(job);
+        }
         true
     }
 

@@ -519,3 +519,30 @@ fn replayed(record: &Record, outcome: &Arc<Outcome>) -> Receipt {
         replayed: true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hapax_core::{Fingerprint, Policy};
+
+    use super::*;
+
+    #[test]
+    fn only_a_fresh_grant_that_is_acted_on_here_and_may_run_again_may_be_lost() {
+        let scope = Scope::new(Tenant::DEFAULT, "POST:payments").unwrap();
+        let key = Key::new("order-7").unwrap();
+        let claim = Claim::new(scope, key, Fingerprint::of(b"10"), Engine::owner());
+        assert!(may_be_lost(&claim.clone().acting_here(), Cause::Fresh));
+
+        assert!(!may_be_lost(&claim, Cause::Fresh), "somebody else was told");
+        for cause in [Cause::Expired, Cause::Lost, Cause::Mine] {
+            assert!(!may_be_lost(&claim.clone().acting_here(), cause));
+        }
+        let on_lost = OnLost::Hold;
+        let hold = Policy {
+            on_lost,
+            ..Policy::default()
+        };
+        let held = claim.acting_here().with_policy(hold);
+        assert!(!may_be_lost(&held, Cause::Fresh), "nobody may run it again");
+    }
+}

@@ -542,7 +542,10 @@ mod tests {
             on_lost,
             ..Policy::default()
         };
-        let held = claim.acting_here().with_policy(hold);
-        assert!(!may_be_lost(&held, Cause::Fresh), "nobody may run it again");
+        let doubted = claim.acting_here().with_policy(hold);
+        assert!(
+            !may_be_lost(&doubted, Cause::Fresh),
+            "nobody may run it again"
+        );
     }
 }

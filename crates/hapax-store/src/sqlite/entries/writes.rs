@@ -78,13 +78,16 @@ pub(super) fn carry_out(
         rows::update(connection, sql, tenant, row)?;
         wrote = true;
     }
-    // The words of all of them last: the index gathers what it gets, and any other statement in between makes it write
-    // that down and merge it.
+    // The words of all of them last and in the order of their numbers, of which the new ones are the highest: the index
+    // gathers what it gets, and any other statement in between, or a number below the last, makes it write that down and
+    // merge it.
+    let mut updates: Vec<&Row> = plan.updates().collect();
+    updates.sort_unstable_by_key(|row| row.entry_id);
+    for row in updates {
+        search::index(connection, sql, row, stored.get(&row.entry_id))?;
+    }
     for row in plan.inserts() {
         search::index(connection, sql, row, None)?;
-    }
-    for row in plan.updates() {
-        search::index(connection, sql, row, stored.get(&row.entry_id))?;
     }
     Ok(wrote)
 }

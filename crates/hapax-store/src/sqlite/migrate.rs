@@ -13,7 +13,7 @@ use crate::migration::{self, Migration, migrations, pending};
 
 static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job",
         "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache",
-        "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk");
+        "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks");
 
 /// The migration that takes the jobs of an older program over.
 const JOBS: i64 = 5;
@@ -110,4 +110,87 @@ fn ran(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
     let mut list = connection.prepare(LIST)?;
     let rows = list.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written for every key, job, operation, snapshot and entry.
+    const WRITES: [&str; 8] = [
+        include_str!("../../sql/sqlite/insert.sql"),
+        include_str!("../../sql/sqlite/settle.sql"),
+        include_str!("../../sql/sqlite/job_insert.sql"),
+        include_str!("../../sql/sqlite/job_move.sql"),
+        include_str!("../../sql/sqlite/job_say.sql"),
+        include_str!("../../sql/sqlite/op_put.sql"),
+        include_str!("../../sql/sqlite/snapshot_insert.sql"),
+        include_str!("../../sql/sqlite/entry_insert.sql"),
+    ];
+
+    fn migrated() -> (tempfile::TempDir, Connection) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::default();
+        let path = connection::prepare(&folder.path().join("ledger.db")).unwrap();
+        let mut connection = connection::open(&path, &options, Role::Writer).unwrap();
+        migrate(&mut connection, options.clock.now()).unwrap();
+        (folder, connection)
+    }
+
+    #[test]
+    fn no_write_makes_a_table_of_its_own_for_every_row() {
+        let (_folder, connection) = migrated();
+        for sql in WRITES {
+            let sql = sql.replace("{schema}", "pkm");
+            let mut explain = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
+            let params = rusqlite::params_from_iter(vec![1; explain.parameter_count()]);
+            let steps: Vec<String> = explain
+                .query_map(params, |row| row.get(1))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert!(steps.len() > 10, "{sql}");
+            assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{sql}");
+        }
+    }
+
+    #[test]
+    fn the_file_is_whole_after_all_migrations_and_refuses_what_it_did_before() {
+        let (_folder, connection) = migrated();
+        let whole: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(whole, "ok");
+        let job = |state: &str, standing: &str| {
+            let tenant = [7_u8; 16];
+            connection.execute(
+                "INSERT INTO job (tenant_id, job_id, job_key, kind, place, state, standing, epoch, attempts, failures,
+                     max_attempts, available_at, redone, retried, work_id, artifact_id, canonical_url, created_at, updated_at)
+                 VALUES (?1, ?2, ?2, 'k', '', ?3, ?4, 0, 0, 0, 5, 0, 0, 0, '', '', '', 0, 0)",
+                params![tenant, format!("{state}-{standing}"), state, standing],
+            )
+        };
+        for (state, standing) in [("PLANNED", "ready"), ("FAILED", "resting"), ("DEAD", "off")] {
+            assert_eq!(job(state, standing).unwrap(), 1);
+        }
+        for (state, standing) in [
+            ("PLANNED", "off"),
+            ("DEAD", "ready"),
+            ("LOST", "ready"),
+            ("PLANNED", "asleep"),
+        ] {
+            assert!(job(state, standing).is_err(), "{state} {standing}");
+        }
+        let op = |state: &str, class: &str| {
+            connection.execute(
+                "INSERT INTO op (tenant_id, op_key, job_seq, kind, state, class, epoch, token, tries, started_at)
+                 VALUES (?1, ?2, 1, 'k', ?3, ?4, 0, '', 1, 0)",
+                params![[7_u8; 16], format!("{state}-{class}"), state, class],
+            )
+        };
+        assert_eq!(op("running", "probe").unwrap(), 1);
+        assert!(op("asleep", "probe").is_err());
+        assert!(op("running", "never").is_err());
+        assert!(op("done", "probe").is_err(), "what is done has a result");
+    }
 }

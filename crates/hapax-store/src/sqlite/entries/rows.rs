@@ -63,7 +63,7 @@ pub(super) fn insert(
     bound.push(hash(text_hash.as_ref()));
     let mut insert = connection.prepare_cached(&sql.insert)?;
     let params = rusqlite::params_from_iter(bound);
-    Ok(insert.query_row(params, |row| row.get(0))?)
+    Ok(insert.insert(params)?)
 }
 
 /// Rewrites what may change of an entry.

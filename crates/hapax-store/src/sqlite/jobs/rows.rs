@@ -69,32 +69,29 @@ pub(super) fn plan(connection: &Connection, keys: &Keys, fresh: &Fresh) -> Resul
 /// Writes a new job without its payload, and returns its number.
 pub(super) fn insert(connection: &Connection, job: &Job, now: Time) -> rusqlite::Result<i64> {
     let hold = job.lease.as_ref();
-    connection.prepare_cached(INSERT)?.query_row(
-        params![
-            tenant_bytes(job.tenant),
-            job.id.as_str(),
-            job.key,
-            job.kind.as_str(),
-            job.place.as_str(),
-            job.state.as_str(),
-            standing(job, now),
-            hold.map(|hold| &*hold.owner),
-            hold.map(|hold| hold.until.as_ms()),
-            job.epoch,
-            job.attempts,
-            job.failures,
-            job.max_attempts,
-            job.available_at.as_ms(),
-            job.redone,
-            job.retried,
-            job.work_id,
-            job.artifact_id,
-            job.canonical_url,
-            job.created_at.as_ms(),
-            job.updated_at.as_ms(),
-        ],
-        |row| row.get(0),
-    )
+    connection.prepare_cached(INSERT)?.insert(params![
+        tenant_bytes(job.tenant),
+        job.id.as_str(),
+        job.key,
+        job.kind.as_str(),
+        job.place.as_str(),
+        job.state.as_str(),
+        standing(job, now),
+        hold.map(|hold| &*hold.owner),
+        hold.map(|hold| hold.until.as_ms()),
+        job.epoch,
+        job.attempts,
+        job.failures,
+        job.max_attempts,
+        job.available_at.as_ms(),
+        job.redone,
+        job.retried,
+        job.work_id,
+        job.artifact_id,
+        job.canonical_url,
+        job.created_at.as_ms(),
+        job.updated_at.as_ms(),
+    ])
 }
 
 /// Writes what changed of a job at `now`. Returns whether it is ready to be leased.

@@ -141,18 +141,15 @@ fn insert(connection: &Connection, shelf: &Shelf, fresh: &Fresh, now: Time) -> R
     let new = &fresh.new;
     let tenant = tenant_bytes(shelf.tenant);
     let (id, collection) = (new.id.as_bytes(), &*shelf.collection);
-    let seq: i64 = connection.prepare_cached(INSERT)?.query_row(
-        params![
-            tenant,
-            collection,
-            id,
-            new.entity_id,
-            new.label,
-            new.hash.as_bytes(),
-            now.as_ms(),
-        ],
-        |row| row.get(0),
-    )?;
+    let seq = connection.prepare_cached(INSERT)?.insert(params![
+        tenant,
+        collection,
+        id,
+        new.entity_id,
+        new.label,
+        new.hash.as_bytes(),
+        now.as_ms(),
+    ])?;
     connection
         .prepare_cached(PAYLOAD_PUT)?
         .execute(params![seq, fresh.column])?;

@@ -61,7 +61,8 @@ async fn migrate_says_what_ran() {
             "0011_shared_cache",
             "0012_job_queue",
             "0013_fewer_indexes",
-            "0014_words_in_bulk"
+            "0014_words_in_bulk",
+            "0015_cheaper_checks"
         ]
     );
 }

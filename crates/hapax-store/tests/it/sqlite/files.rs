@@ -68,13 +68,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0011_shared_cache",
             "0012_job_queue",
             "0013_fewer_indexes",
-            "0014_words_in_bulk"
+            "0014_words_in_bulk",
+            "0015_cheaper_checks"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        14
+        15
     );
 }
 

@@ -116,14 +116,16 @@ fn ran(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
 mod tests {
     use super::*;
 
+    const JOB_INSERT: &str = include_str!("../../sql/sqlite/job_insert.sql");
+    const OP_PUT: &str = include_str!("../../sql/sqlite/op_put.sql");
     /// What is written for every key, job, operation, snapshot and entry.
     const WRITES: [&str; 8] = [
         include_str!("../../sql/sqlite/insert.sql"),
         include_str!("../../sql/sqlite/settle.sql"),
-        include_str!("../../sql/sqlite/job_insert.sql"),
+        JOB_INSERT,
         include_str!("../../sql/sqlite/job_move.sql"),
         include_str!("../../sql/sqlite/job_say.sql"),
-        include_str!("../../sql/sqlite/op_put.sql"),
+        OP_PUT,
         include_str!("../../sql/sqlite/snapshot_insert.sql"),
         include_str!("../../sql/sqlite/entry_insert.sql"),
     ];
@@ -161,13 +163,15 @@ mod tests {
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))
             .unwrap();
         assert_eq!(whole, "ok");
+        let (tenant, none) = ([7_u8; 16], None::<i64>);
         let job = |state: &str, standing: &str| {
-            let tenant = [7_u8; 16];
+            let name = format!("{state}-{standing}");
             connection.execute(
-                "INSERT INTO job (tenant_id, job_id, job_key, kind, place, state, standing, epoch, attempts, failures,
-                     max_attempts, available_at, redone, retried, work_id, artifact_id, canonical_url, created_at, updated_at)
-                 VALUES (?1, ?2, ?2, 'k', '', ?3, ?4, 0, 0, 0, 5, 0, 0, 0, '', '', '', 0, 0)",
-                params![tenant, format!("{state}-{standing}"), state, standing],
+                JOB_INSERT,
+                params![
+                    tenant, name, name, "k", "", state, standing, none, none, 0, 0, 0, 5, 0, 0, 0,
+                    "", "", "", 0, 0
+                ],
             )
         };
         for (state, standing) in [("PLANNED", "ready"), ("FAILED", "resting"), ("DEAD", "off")] {
@@ -182,11 +186,11 @@ mod tests {
             assert!(job(state, standing).is_err(), "{state} {standing}");
         }
         let op = |state: &str, class: &str| {
-            connection.execute(
-                "INSERT INTO op (tenant_id, op_key, job_seq, kind, state, class, epoch, token, tries, started_at)
-                 VALUES (?1, ?2, 1, 'k', ?3, ?4, 0, '', 1, 0)",
-                params![[7_u8; 16], format!("{state}-{class}"), state, class],
-            )
+            let name = format!("{state}-{class}");
+            let params = params![
+                tenant, name, 1, "k", state, class, 0, "", 1, 0, none, none, none
+            ];
+            connection.execute(OP_PUT, params)
         };
         assert_eq!(op("running", "probe").unwrap(), 1);
         assert!(op("asleep", "probe").is_err());

@@ -48,6 +48,9 @@ pub(crate) struct Row {
 pub(crate) enum Applied {
     Written,
     Stale(Option<Box<Row>>),
+    /// As stale, and what is stored was at hand as a record.
+    #[cfg(feature = "sqlite")]
+    Noted(Arc<Record>),
 }
 
 impl Applied {
@@ -60,6 +63,8 @@ impl Applied {
                 let ring = rings.get(row.tenant_id);
                 Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
             }
+            #[cfg(feature = "sqlite")]
+            Applied::Noted(record) => Ok(Swap::Stale(Some(Box::new((*record).clone())))),
         }
     }
 
@@ -68,6 +73,8 @@ impl Applied {
         match self {
             Applied::Stale(Some(row)) => Some(row),
             Applied::Stale(None) | Applied::Written => None,
+            #[cfg(feature = "sqlite")]
+            Applied::Noted(_) => None,
         }
     }
 }

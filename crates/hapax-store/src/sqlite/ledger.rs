@@ -1,5 +1,6 @@
 //! The seam on top of the queues: packs moves on the way in and makes records of rows on the way out.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hapax_core::{
@@ -7,11 +8,16 @@ use hapax_core::{
     RecordId, Scan, Space, Swap, Sweep, Swept, Tenant, Time,
 };
 
+use super::backlog::{self, Standing};
+use super::fault::Fault;
 use super::moves;
+use super::moving::Moving;
 use super::pack::{self, Packed};
-use super::queue::Task;
+use super::queue::Effect;
 use super::{NAME, SqliteLedger, notes, pages, rows, tenant_keys};
 use crate::row::Applied;
+use crate::vault::Vault;
+use rusqlite::Connection;
 
 /// Packing and unpacking more than this leaves the async thread.
 const INLINE_WORK_BYTES_MAX: usize = 64 * 1024;
@@ -60,12 +66,7 @@ impl Ledger for SqliteLedger {
                 moves.into_iter().map(pack).collect::<Result<_, _>>()
             })
             .await??;
-            let bytes = packed.iter().map(Packed::bytes).sum();
-            let is_provisional = packed.iter().all(|one| one.step.provisional);
-            let (mut job, answered) = Task::new(packed.len(), bytes, move |connection| {
-                moves::apply_all(connection, &packed)
-            });
-            job.set_provisional(is_provisional);
+            let (job, answered) = Moving::new(packed);
             let applied = self.written(job, answered).await?;
             let weight = applied.iter().map(weight_of).sum();
             let rings = self.opening(applied.iter().filter_map(Applied::row));
@@ -78,27 +79,59 @@ impl Ledger for SqliteLedger {
     }
 
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
-        let vault = self.vault.clone();
-        Box::pin(self.read(move |connection| {
-            let row = rows::find(connection, tenant, id)?;
-            row.map(|row| tenant_keys::open(connection, vault.as_deref(), row))
-                .transpose()
-        }))
+        Box::pin(async move {
+            // Known first, asked later: what is filed in between is found in its row.
+            let noted = self.backlog.find(tenant, id);
+            let (vault, backlog) = (self.vault.clone(), self.backlog.clone());
+            let found = self.read(move |connection| {
+                match (backlog.standing_to_read(connection)?, &noted) {
+                    (Standing::Foreign, _) => return Ok(Found::Unfiled),
+                    (Standing::Own, Some(record)) => return Ok(Found::Noted(record.clone())),
+                    (Standing::Own, None) | (Standing::Empty, _) => {}
+                }
+                find(connection, vault.as_deref(), tenant, id).map(Found::Filed)
+            });
+            match found.await? {
+                Found::Filed(record) => Ok(record.map(|record| *record)),
+                Found::Noted(record) => Ok(Some((*record).clone())),
+                Found::Unfiled => {
+                    self.file().await?;
+                    let vault = self.vault.clone();
+                    let read = move |connection: &Connection| {
+                        find(connection, vault.as_deref(), tenant, id)
+                    };
+                    Ok(self.read(read).await?.map(|record| *record))
+                }
+            }
+        })
     }
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
-        let vault = self.vault.clone();
-        let now = self.now();
-        Box::pin(self.read(move |connection| pages::scan(connection, vault.as_deref(), &scan, now)))
+        Box::pin(async move {
+            self.file_what_waits().await?;
+            let (vault, now) = (self.vault.clone(), self.now());
+            let read = move |connection: &Connection| {
+                pages::scan(connection, vault.as_deref(), &scan, now)
+            };
+            self.read(read).await
+        })
     }
 
     fn spaces(&self, tenant: Tenant, limit: usize) -> Answer<'_, Vec<Space>> {
-        Box::pin(self.read(move |connection| pages::spaces(connection, tenant, limit)))
+        Box::pin(async move {
+            self.file_what_waits().await?;
+            self.read(move |connection| pages::spaces(connection, tenant, limit))
+                .await
+        })
     }
 
     fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {
-        let now = self.now();
-        Box::pin(self.read(move |connection| pages::doubts(connection, tenant, looks_at, now)))
+        Box::pin(async move {
+            self.file_what_waits().await?;
+            let now = self.now();
+            self.read(move |connection| pages::doubts(connection, tenant, looks_at, now))
+                .await
+        })
     }
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
@@ -159,6 +192,45 @@ impl Ledger for SqliteLedger {
             while running.changed().await.is_ok() {}
             Ok(())
         })
+    }
+}
+
+/// Where a record was found, if it was.
+enum Found {
+    Filed(Option<Box<Record>>),
+    Noted(Arc<Record>),
+    /// Another ledger noted something down: that is filed before anybody looks.
+    Unfiled,
+}
+
+fn find(
+    connection: &Connection,
+    vault: Option<&Vault>,
+    tenant: Tenant,
+    id: RecordId,
+) -> Result<Option<Box<Record>>, Fault> {
+    let row = rows::find(connection, tenant, id)?;
+    row.map(|row| tenant_keys::open(connection, vault, row).map(Box::new))
+        .transpose()
+}
+
+impl SqliteLedger {
+    /// Has the rows made of all that is noted down, by whomever.
+    async fn file(&self) -> Result<(), Error> {
+        // Whatever is not a move of records is done on rows that are whole.
+        self.write(1, 0, |_: &Connection| Ok(((), Effect::default())))
+            .await
+    }
+
+    /// The same, if there is anything.
+    async fn file_what_waits(&self) -> Result<(), Error> {
+        if self
+            .read(|connection| Ok(backlog::waits(connection)?))
+            .await?
+        {
+            self.file().await?;
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 //! writer thread takes all that has gathered, writes it in one transaction, and answers after the commit.
 //! Reads go to threads of their own. In a caller's own transaction: [`SqliteLedger::within`].
 
+mod backlog;
 mod connection;
 mod entries;
 mod fault;
@@ -12,6 +13,7 @@ mod jobs;
 mod ledger;
 mod migrate;
 mod moves;
+mod moving;
 mod notes;
 mod options;
 mod pack;
@@ -44,6 +46,7 @@ pub use within::Within;
 
 use crate::clock::Clock;
 use crate::vault::Vault;
+use backlog::Backlog;
 use connection::Role;
 use fault::Fault;
 use jobs::Bell;
@@ -99,6 +102,7 @@ pub struct SqliteLedger {
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     purges: Arc<Purges>,
+    backlog: Arc<Backlog>,
     /// Whether a write found no room, and none has been found since.
     is_full: Arc<AtomicBool>,
     /// Why no write is taken any more, if so.
@@ -128,6 +132,7 @@ impl SqliteLedger {
         migrate::migrate(&mut connection, options.clock.now())?;
         connection::keep_undo_in_memory(&connection)?;
         tenant_keys::check(&connection, options.vault.as_deref())?;
+        file_what_was_left(&mut connection)?;
         let purges = Arc::new(Purges::beside(&path));
         let count = moves::purge_count(&connection)
             .map_err(|error| fault::failed("opening the ledger", error))?;
@@ -142,6 +147,7 @@ impl SqliteLedger {
         let writes = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let reads = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let is_full = Arc::new(AtomicBool::new(false));
+        let backlog = Arc::new(Backlog::new(options.backlog_moves_min));
         let (alive, running) = watch::channel(());
         let (breaking, broken) = watch::channel(None);
         let ledger = Self {
@@ -152,6 +158,7 @@ impl SqliteLedger {
             writes: writes.clone(),
             reads: reads.clone(),
             purges: purges.clone(),
+            backlog: backlog.clone(),
             is_full: is_full.clone(),
             broken,
             bell: Bell::default(),
@@ -169,11 +176,13 @@ impl SqliteLedger {
             connection,
             queue: writes,
             purges,
+            backlog,
             is_full,
             durability: options.durability,
             set: Cell::new(options.durability),
             broken: breaking,
             batch_max: options.batch_max.max(1),
+            quiet: options.backlog_quiet,
         };
         ledger.spawn("hapax-sqlite-write", alive, move || only.run())?;
         Ok(ledger)
@@ -185,7 +194,7 @@ impl SqliteLedger {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("ledger.db");
-    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks"]);
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0016_backlog"]);
     /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -300,6 +309,19 @@ impl Drop for SqliteLedger {
             let _ = thread.join();
         }
     }
+}
+
+/// Makes rows of what a process noted down that died, or that is at work on the file too.
+fn file_what_was_left(connection: &mut Connection) -> Result<(), Error> {
+    let failed = |error| fault::failed("filing the backlog", error);
+    if !backlog::waits(connection).map_err(failed)? {
+        return Ok(());
+    }
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    backlog::file(&transaction).map_err(|fault| fault.into_error("filing the backlog"))?;
+    transaction.commit().map_err(failed)
 }
 
 fn unanswered(kind: Kind) -> Error {

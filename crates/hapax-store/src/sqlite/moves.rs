@@ -1,7 +1,7 @@
 //! Writes one move: the statement its kind calls for, and the large bodies beside the row.
 //! It runs inside somebody's transaction and neither begins nor ends one.
 
-use hapax_core::{Error, Kind, State, ledger::Write};
+use hapax_core::{Error, Kind, Record, State, ledger::Write};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::fault::Fault;
@@ -9,7 +9,7 @@ use super::notes;
 use super::pack::{Column, Packed};
 use super::queue::{Done, Effect};
 use super::rows;
-use crate::row::Applied;
+use crate::row::{Applied, Row};
 
 const INSERT: &str = include_str!("../../sql/sqlite/insert.sql");
 const REPLACE: &str = include_str!("../../sql/sqlite/replace.sql");
@@ -61,7 +61,11 @@ pub(super) fn apply(connection: &Connection, packed: &Packed) -> Result<Applied,
         return Ok(Applied::Written);
     }
     let next = &packed.step.next;
-    let stored = rows::find(connection, next.scope.tenant, next.id)?;
+    stale(next, rows::find(connection, next.scope.tenant, next.id)?)
+}
+
+/// The answer to a move to `next` that came too late: what is stored.
+pub(super) fn stale(next: &Record, stored: Option<Row>) -> Result<Applied, Fault> {
     match stored {
         Some(row)
             if row.route_pattern != next.scope.space.as_str()

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hapax_core::{Error, Kind};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::Fault;
+use super::moving::Moving;
 
 /// What a job did to the database.
 #[derive(Clone, Copy, Default, Debug)]
@@ -46,6 +48,10 @@ pub(super) trait Job: Send {
     fn is_provisional(&self) -> bool;
     /// Does the work. May be called again after its effect was rolled back.
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault>;
+    /// The same job, if all it does is to move records.
+    fn as_moving(&mut self) -> Option<&mut Moving> {
+        None
+    }
     /// Gives what the last run made to whoever waits, or the error instead.
     fn answer(self: Box<Self>, result: Result<(), Error>);
 }
@@ -54,7 +60,6 @@ pub(super) trait Job: Send {
 pub(super) struct Task<T, F> {
     moves: usize,
     bytes: usize,
-    is_provisional: bool,
     run: F,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, Error>>,
@@ -77,18 +82,12 @@ where
             Box::new(Self {
                 moves,
                 bytes,
-                is_provisional: false,
                 run,
                 made: None,
                 answer,
             }),
             answered,
         )
-    }
-
-    /// Says whether what it writes may be lost with the power.
-    pub(super) fn set_provisional(&mut self, is_provisional: bool) {
-        self.is_provisional = is_provisional;
     }
 }
 
@@ -107,7 +106,7 @@ where
     }
 
     fn is_provisional(&self) -> bool {
-        self.is_provisional
+        false
     }
 
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {
@@ -118,11 +117,25 @@ where
 
     fn answer(self: Box<Self>, result: Result<(), Error>) {
         let Self { made, answer, .. } = *self;
-        let never_ran =
-            || Error::new(Kind::OutcomeUnknown, "answering").because("the job never ran");
         // Whoever asked may be gone; the write stands.
         let _ = answer.send(result.and_then(|()| made.ok_or_else(never_ran)));
     }
+}
+
+/// The answer to a job that was taken and not run.
+pub(super) fn never_ran() -> Error {
+    Error::new(Kind::OutcomeUnknown, "answering").because("the job never ran")
+}
+
+/// What came of waiting for jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    /// At least one.
+    Jobs,
+    /// None came in time.
+    Nothing,
+    /// None will come any more.
+    Closed,
 }
 
 /// Jobs that wait, up to a limit.
@@ -188,17 +201,28 @@ impl Queue {
     /// Waits for jobs and moves them to `taken`: at least one, and more while they are within `moves_max`.
     /// False when the queue is closed and empty.
     pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, moves_max: usize) -> bool {
+        self.take_within(taken, moves_max, None) == Taken::Jobs
+    }
+
+    /// The same, and no longer than `patience` if there is any.
+    pub(super) fn take_within(
+        &self,
+        taken: &mut Vec<Box<dyn Job>>,
+        moves_max: usize,
+        patience: Option<Duration>,
+    ) -> Taken {
         let mut inner = self.inner();
         while inner.jobs.is_empty() {
             if inner.closed.is_some() {
-                return false;
+                return Taken::Closed;
             }
             inner.idle += 1;
-            inner = self
-                .filled
-                .wait(inner)
-                .unwrap_or_else(PoisonError::into_inner);
+            let is_over;
+            (inner, is_over) = self.wait(inner, patience);
             inner.idle -= 1;
+            if is_over && inner.jobs.is_empty() {
+                return Taken::Nothing;
+            }
         }
         let mut moves = 0;
         while let Some(job) = inner.jobs.front() {
@@ -213,7 +237,26 @@ impl Queue {
             inner.bytes -= job.bytes();
             taken.push(job);
         }
-        true
+        Taken::Jobs
+    }
+
+    /// Waits to be told of a job. Returns whether patience was over.
+    fn wait<'q>(
+        &self,
+        inner: MutexGuard<'q, Inner>,
+        patience: Option<Duration>,
+    ) -> (MutexGuard<'q, Inner>, bool) {
+        match patience {
+            Some(patience) => {
+                let waited = self.filled.wait_timeout(inner, patience);
+                let (inner, over) = waited.unwrap_or_else(PoisonError::into_inner);
+                (inner, over.timed_out())
+            }
+            None => {
+                let waited = self.filled.wait(inner);
+                (waited.unwrap_or_else(PoisonError::into_inner), false)
+            }
+        }
     }
 
     /// Takes no more jobs, and says why. What waits is still done.

@@ -6,6 +6,7 @@ use rusqlite::{Connection, Transaction};
 use uuid::Uuid;
 
 use super::SqliteLedger;
+use super::backlog;
 use super::fault::{Fault, failed};
 use super::moves;
 use super::pack::Packed;
@@ -172,6 +173,9 @@ impl<'t> Within<'t> {
         let (tenant, purges) = (step.next.scope.tenant.as_uuid(), step.purges);
         let rings = self.rings(tenant, now)?;
         let packed = Packed::of(step, rings.get(tenant))?;
+        if backlog::waits(self.connection)? {
+            backlog::file(self.connection)?;
+        }
         let applied = moves::apply(self.connection, &packed)?;
         if purges && matches!(applied, Applied::Written) {
             // Caches are told by the next write of any ledger on the file. Until then they are not wrong: within

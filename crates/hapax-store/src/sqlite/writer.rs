@@ -1,25 +1,31 @@
 //! The one thread that writes: it commits whatever has gathered the moment the last commit returned.
-//! No timer: an idle ledger writes a move at once, a busy one shares a sync among many.
+//! No timer: an idle ledger writes a move at once, a busy one shares a sync among many. A busy one notes new keys down in
+//! the backlog, and files them when there are many, when something needs their rows, and when it is quiet.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hapax_core::{Durability, Error, Kind};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::NAME;
+use super::backlog::{self, Backlog, Staged, Standing};
 use super::connection::{self, empty_log};
 use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io, is_unwritable};
 use super::moves;
+use super::pack::Packed;
 use super::purges::Purges;
-use super::queue::{Done, Job, Queue};
+use super::queue::{Done, Effect, Job, Queue, Taken};
+use crate::row::Applied;
 
 const OPERATION: &str = "writing to the ledger";
 const AFTER_PANIC: &str = "the writer stopped on a bug; restart the process";
 const AFTER_FAILED_SYNC: &str = "the disk failed to sync, so what is on it is no longer sure; check the disk and restart the process";
+/// How long filing waits when it failed and nothing else is to be done.
+const FILING_PAUSE: Duration = Duration::from_secs(1);
 const AFTER_FAILED_ROLLBACK: &str = "a failed write could not be rolled back; restart the process";
 
 /// The writer's connection and where its work comes from.
@@ -27,6 +33,7 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) queue: Arc<Queue>,
     pub(super) purges: Arc<Purges>,
+    pub(super) backlog: Arc<Backlog>,
     /// Set when there is no room for what is written. Whoever asks whether writes are taken tries, and clears it.
     pub(super) is_full: Arc<AtomicBool>,
     /// What a commit is worth that is not provisional.
@@ -36,10 +43,25 @@ pub(super) struct Writer {
     /// Told when no later group may be tried, and why.
     pub(super) broken: watch::Sender<Option<&'static str>>,
     pub(super) batch_max: usize,
+    /// How long nothing must come before the backlog is filed.
+    pub(super) quiet: Duration,
 }
 
 /// One answer per job, and why no later group may be tried, if so.
 type Committed = (Vec<Result<(), Error>>, Option<&'static str>);
+
+/// What a transaction did, before it is committed.
+struct Made {
+    ended: Vec<Result<Done, Error>>,
+    backlog: Noted,
+}
+
+/// What a transaction did to the backlog.
+enum Noted {
+    Untouched,
+    Added(Staged),
+    Filed,
+}
 
 /// A group that was not committed.
 struct Failure {
@@ -69,7 +91,21 @@ impl Writer {
         let mut jobs = Vec::new();
         let mut synced = Vec::new();
         let splits = self.durability == Durability::Full;
-        while self.queue.take(&mut jobs, self.batch_max) {
+        let mut quiet = self.quiet;
+        loop {
+            let patience = self.backlog.waits().then_some(quiet);
+            match self.queue.take_within(&mut jobs, self.batch_max, patience) {
+                Taken::Jobs => quiet = self.quiet,
+                Taken::Nothing => {
+                    match self.file() {
+                        Filing::Done => {}
+                        Filing::Failed => quiet = FILING_PAUSE,
+                        Filing::Stop => return,
+                    }
+                    continue;
+                }
+                Taken::Closed => break,
+            }
             synced.extend(jobs.extract_if(.., |job| splits && !job.is_provisional()));
             // First those that need no sync: what waits for them is done while the others are synced.
             if !self.answer(&mut jobs, Durability::Relaxed) {
@@ -78,6 +114,12 @@ impl Writer {
             if !self.answer(&mut synced, self.durability) {
                 return;
             }
+            if self.backlog.is_full() && matches!(self.file(), Filing::Stop) {
+                return;
+            }
+        }
+        if self.backlog.waits() && matches!(self.file(), Filing::Stop) {
+            return;
         }
         // A convenience for whoever copies the file; every commit is safe without it.
         let _ = self
@@ -98,9 +140,7 @@ impl Writer {
             }
         };
         if let Some(why) = stop {
-            tracing::error!(store = NAME, why, "the ledger takes no more writes");
-            self.queue.close(why);
-            self.broken.send_replace(Some(why));
+            self.end(why);
         }
         let errors = answers.iter().filter(|answer| answer.is_err()).count();
         if errors > 0 {
@@ -110,6 +150,39 @@ impl Writer {
             job.answer(answer);
         }
         stop.is_none()
+    }
+
+    /// Takes no more writes, and says why.
+    fn end(&self, why: &'static str) {
+        tracing::error!(store = NAME, why, "the ledger takes no more writes");
+        self.queue.close(why);
+        self.broken.send_replace(Some(why));
+    }
+
+    /// Makes rows of what is noted down. It needs no sync: what it says is committed already.
+    fn file(&self) -> Filing {
+        let filed = self
+            .set(Durability::Relaxed)
+            .map_err(fatal)
+            .and_then(|()| self.commit(&mut []));
+        let stop = match filed {
+            Ok((_, stop)) => stop,
+            Err(failure) => {
+                tracing::warn!(store = NAME, error = %failure.error, "the backlog was not filed; it is tried again");
+                match failure.stop.or_else(|| self.rollback()) {
+                    Some(why) => Some(why),
+                    None => return Filing::Failed,
+                }
+            }
+        };
+        match stop {
+            Some(why) => {
+                self.end(why);
+                self.queue.abandon(why);
+                Filing::Stop
+            }
+            None => Filing::Done,
+        }
     }
 
     /// Has the commits from here on made as durable as this, and never more than the ledger promises.
@@ -146,18 +219,9 @@ impl Writer {
     fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<Committed, Failure> {
         self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
         let shown = self.catch_up().map_err(fatal)?;
-        let ended = match self.run_all(jobs) {
-            Ok(ended) => ended,
-            // One job cannot be done. Once more, so that it alone is undone.
-            Err(Fault::Own(_)) => {
-                self.execute("ROLLBACK").map_err(fatal)?;
-                self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
-                self.run_each(jobs).map_err(fatal)?
-            }
-            Err(Fault::Group(error)) => return Err(fatal(error)),
-        };
+        let Made { ended, backlog } = self.make(jobs)?;
         let done = || ended.iter().filter_map(|one| one.as_ref().ok());
-        if !done().any(|one| one.effect.wrote) {
+        if matches!(backlog, Noted::Untouched) && !done().any(|one| one.effect.wrote) {
             // Nothing changed: nothing to sync.
             self.execute("ROLLBACK").map_err(fatal)?;
             let answers = ended.into_iter().map(|one| one.map(drop)).collect();
@@ -169,12 +233,22 @@ impl Writer {
             by => Some(moves::raise_purge_count(&self.connection, shown, by).map_err(fatal)?),
         };
         let begun = Instant::now();
-        self.execute("COMMIT").map_err(|error| Failure {
-            stop: is_io(&error).then_some(AFTER_FAILED_SYNC),
-            is_full: is_unwritable(&error),
-            error: failed_commit(error),
+        self.execute("COMMIT").map_err(|error| {
+            self.backlog.doubted();
+            Failure {
+                stop: is_io(&error).then_some(AFTER_FAILED_SYNC),
+                is_full: is_unwritable(&error),
+                error: failed_commit(error),
+            }
         })?;
-        measure(jobs, begun);
+        match backlog {
+            Noted::Untouched => {}
+            Noted::Added(staged) => self.backlog.committed(staged),
+            Noted::Filed => self.backlog.filed(),
+        }
+        if !jobs.is_empty() {
+            measure(jobs, begun);
+        }
         let told = count.map_or(Ok(()), |count| self.purges.raise(count));
         let untold = told.err().map(|error| {
             // It is committed, but caches elsewhere do not know yet: nobody may rely on it.
@@ -190,6 +264,81 @@ impl Writer {
         };
         let answers = ended.into_iter().map(|one| one.and_then(answer));
         Ok((answers.collect(), stop))
+    }
+
+    /// Does the work of a group: notes it down if there is much of it and all of it can be, else does it on the rows, which
+    /// are whole once the backlog is filed.
+    fn make(&self, jobs: &mut [Box<dyn Job>]) -> Result<Made, Failure> {
+        let mut standing = self.backlog.standing(&self.connection).map_err(fatal)?;
+        if let Some(made) = self.note_down(jobs, standing)? {
+            return Ok(made);
+        }
+        self.file_before(standing)?;
+        let ended = match self.run_all(jobs) {
+            Ok(ended) => ended,
+            // One job cannot be done. Once more, so that it alone is undone.
+            Err(Fault::Own(_)) => {
+                self.execute("ROLLBACK").map_err(fatal)?;
+                self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
+                standing = self.backlog.standing(&self.connection).map_err(fatal)?;
+                self.file_before(standing)?;
+                self.run_each(jobs).map_err(fatal)?
+            }
+            Err(Fault::Group(error)) => return Err(fatal(error)),
+        };
+        let backlog = if standing == Standing::Empty {
+            Noted::Untouched
+        } else {
+            Noted::Filed
+        };
+        Ok(Made { ended, backlog })
+    }
+
+    fn file_before(&self, standing: Standing) -> Result<(), Failure> {
+        if standing == Standing::Empty {
+            return Ok(());
+        }
+        backlog::file(&self.connection).map_err(fault)
+    }
+
+    /// Notes the moves of a group down, if they are many and all fit.
+    fn note_down(
+        &self,
+        jobs: &mut [Box<dyn Job>],
+        standing: Standing,
+    ) -> Result<Option<Made>, Failure> {
+        let mut moving = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match job.as_moving() {
+                Some(job) => moving.push(job),
+                None => return Ok(None),
+            }
+        }
+        let moves: Vec<&Packed> = moving.iter().flat_map(|job| job.packed()).collect();
+        if moves.is_empty() || !self.backlog.takes(standing, &moves) {
+            return Ok(None);
+        }
+        let mut staged = Staged::default();
+        let mut ended = Vec::with_capacity(moving.len());
+        for job in moving {
+            let note = |packed| self.backlog.note(&self.connection, packed, &mut staged);
+            let made: Vec<Applied> = job
+                .packed()
+                .iter()
+                .map(note)
+                .collect::<Result<_, _>>()
+                .map_err(fault)?;
+            let wrote = made.iter().any(|one| matches!(one, Applied::Written));
+            ended.push(Ok(Done::from(Effect { wrote, purged: 0 })));
+            job.set_made(made);
+        }
+        let added = self.backlog.put(&self.connection, &staged).map_err(fatal)?;
+        let backlog = if added {
+            Noted::Added(staged)
+        } else {
+            Noted::Untouched
+        };
+        Ok(Some(Made { ended, backlog }))
     }
 
     /// Takes what was erased out of the log too. If somebody holds the log, a later checkpoint does it.
@@ -269,6 +418,26 @@ impl Writer {
     }
 }
 
+/// How filing ended.
+enum Filing {
+    Done,
+    Failed,
+    /// No later group may be tried.
+    Stop,
+}
+
+/// A fault that fails the whole group.
+fn fault(fault: Fault) -> Failure {
+    match fault {
+        Fault::Group(error) => fatal(error),
+        Fault::Own(error) => Failure {
+            error,
+            stop: None,
+            is_full: false,
+        },
+    }
+}
+
 /// A failure before COMMIT: nothing of the group is written.
 fn fatal(error: rusqlite::Error) -> Failure {
     let stop = is_failed_sync(&error).then_some(AFTER_FAILED_SYNC);
@@ -297,7 +466,7 @@ mod tests {
     use super::super::SqliteOptions;
     use super::super::connection::Role;
     use super::super::migrate;
-    use super::super::queue::{Effect, Task};
+    use super::super::queue::Task;
     use super::*;
 
     #[test]
@@ -323,11 +492,13 @@ mod tests {
             connection,
             queue: queue.clone(),
             purges,
+            backlog: Arc::new(Backlog::new(options.backlog_moves_min)),
             is_full: Arc::default(),
             durability: options.durability,
             set: Cell::new(options.durability),
             broken,
             batch_max: 1,
+            quiet: options.backlog_quiet,
         };
         assert!(std::thread::spawn(move || writer.run()).join().is_err());
 

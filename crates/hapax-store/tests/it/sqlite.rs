@@ -1,5 +1,6 @@
 //! The suites on SQLite, and what is special to it.
 
+mod backlog;
 mod bodies;
 mod erased;
 mod faults;

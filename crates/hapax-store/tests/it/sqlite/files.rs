@@ -69,13 +69,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0012_job_queue",
             "0013_fewer_indexes",
             "0014_words_in_bulk",
-            "0015_cheaper_checks"
+            "0015_cheaper_checks",
+            "0016_backlog"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        15
+        16
     );
 }
 

@@ -1,0 +1,1 @@
+-- Nothing to do: here a new key costs no page of its own. The number is SQLite's.

@@ -1,0 +1,2 @@
+-- Empties the backlog, in the transaction that files it.
+DELETE FROM idempotency_backlog;

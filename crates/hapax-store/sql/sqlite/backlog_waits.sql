@@ -1,0 +1,2 @@
+-- Whether any moves wait.
+SELECT EXISTS (SELECT 1 FROM idempotency_backlog);

@@ -1,0 +1,356 @@
+//! What a busy writer notes down instead of filing it: the moves of new keys, one row per commit, and in memory what they
+//! say. Later all of it is filed at once, each key as one row with what became of it.
+//!
+//! Why: a new key is a page of its own in the index of ids. Alone it is read, changed, logged and brought back for
+//! that one key; among a thousand it is not. The promise is the same, since what is noted down is committed as any other
+//! write is, and everybody who needs the rows files the backlog first. A group that is not busy never comes here.
+
+mod line;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hapax_core::{Error, Kind, Record, RecordId, State, Tenant, ledger::Write};
+use rusqlite::{Connection, Statement, params};
+
+use self::line::{Claimed, Line, Settled};
+use super::fault::Fault;
+use super::moves;
+use super::pack::Packed;
+use super::rows;
+use crate::row::Applied;
+
+const PUT: &str = include_str!("../../../sql/sqlite/backlog_put.sql");
+const LIST: &str = include_str!("../../../sql/sqlite/backlog_list.sql");
+const DROP: &str = include_str!("../../../sql/sqlite/backlog_drop.sql");
+const WAITS: &str = include_str!("../../../sql/sqlite/backlog_waits.sql");
+const COUNT: &str = include_str!("../../../sql/sqlite/backlog_count.sql");
+const STANDING: &str = include_str!("../../../sql/sqlite/backlog_standing.sql");
+const FILE: &str = include_str!("../../../sql/sqlite/backlog_file.sql");
+
+/// So many keys are filed at once. More would share more pages, and hold up whoever comes meanwhile for longer.
+const KEYS_MAX: usize = 1024;
+/// Should filing fail, so many keys wait for it at most.
+const KEYS_HARD_MAX: usize = 4 * KEYS_MAX;
+
+/// The backlog as one opened ledger knows it.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    /// Tells its rows from those of other ledgers on the file.
+    writer: [u8; 16],
+    /// A group of fewer moves is filed at once: nobody is waiting who would gain by it.
+    moves_min: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// What the rows of this ledger say, as it was committed.
+    records: HashMap<RecordId, Arc<Record>>,
+    /// How many rows it has.
+    rows: i64,
+    /// The file's count of changes by others when the rows were last looked at.
+    changes_seen: Option<i64>,
+}
+
+/// What waits in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    Empty,
+    /// Only what this ledger knows in memory.
+    Own,
+    /// Something that it does not know.
+    Foreign,
+}
+
+/// What one transaction adds, until it is committed.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    records: HashMap<RecordId, Arc<Record>>,
+    lines: Vec<u8>,
+}
+
+impl Backlog {
+    /// One that groups of at least `moves_min` moves go to.
+    pub(super) fn new(moves_min: usize) -> Self {
+        Self {
+            writer: *uuid::Uuid::new_v4().as_bytes(),
+            moves_min,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// What waits, as the transaction that just began sees it.
+    pub(super) fn standing(&self, connection: &Connection) -> rusqlite::Result<Standing> {
+        let changes: i64 = connection
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
+        let mut inner = self.inner();
+        if inner.changes_seen != Some(changes) {
+            let (all, own): (i64, i64) = connection
+                .prepare_cached(COUNT)?
+                .query_row(params![self.writer], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            if all == 0 {
+                // Somebody else filed it, or there was none.
+                inner.clear();
+            } else if all != own || own != inner.rows {
+                return Ok(Standing::Foreign);
+            }
+            inner.changes_seen = Some(changes);
+        }
+        Ok(if inner.rows == 0 {
+            Standing::Empty
+        } else {
+            Standing::Own
+        })
+    }
+
+    /// Whether these moves are noted down rather than filed, given what waits.
+    pub(super) fn takes(&self, standing: Standing, moves: &[&Packed]) -> bool {
+        let is_busy = match standing {
+            Standing::Empty => moves.len() >= self.moves_min,
+            Standing::Own => true,
+            Standing::Foreign => false,
+        };
+        let inner = self.inner();
+        let mut moved = HashSet::with_capacity(if is_busy { moves.len() } else { 0 });
+        is_busy
+            && inner.records.len() < KEYS_HARD_MAX
+            && moves.iter().all(|packed| {
+                // A second move of one key goes by what the first made of it, which is not known yet.
+                let is_first = moved.insert(packed.step.next.id);
+                (is_first || packed.write == Write::Insert) && inner.fits(packed)
+            })
+    }
+
+    /// Notes a move down, or does it where its key has a row already. Only after [`Backlog::takes`] said so of all.
+    pub(super) fn note(
+        &self,
+        connection: &Connection,
+        packed: &Packed,
+        staged: &mut Staged,
+    ) -> Result<Applied, Fault> {
+        let next = &packed.step.next;
+        let known = staged.records.get(&next.id).cloned();
+        let known = known.or_else(|| self.inner().records.get(&next.id).cloned());
+        let is_noted = match (packed.write, known) {
+            (Write::Insert, None) => {
+                if let Some(row) = rows::find(connection, next.scope.tenant, next.id)? {
+                    return moves::stale(next, Some(row));
+                }
+                line::put_claim(packed, &mut staged.lines)
+            }
+            (Write::Settle, Some(record)) if packed.step.expect == Some(record.version) => {
+                line::put_outcome(packed, &mut staged.lines)
+            }
+            (Write::Settle | Write::Renew, None) => return moves::apply(connection, packed),
+            (_, Some(record)) => return Ok(Applied::Noted(record)),
+            (Write::Replace, None) => false,
+        };
+        if !is_noted {
+            let why = "a move came to the backlog that does not fit it";
+            return Err(Error::new(Kind::Corrupt, "noting moves down")
+                .because(why)
+                .into());
+        }
+        staged.records.insert(next.id, next.clone());
+        Ok(Applied::Written)
+    }
+
+    /// Writes what was noted down. Returns whether there was anything.
+    pub(super) fn put(&self, connection: &Connection, staged: &Staged) -> rusqlite::Result<bool> {
+        if staged.lines.is_empty() {
+            return Ok(false);
+        }
+        connection
+            .prepare_cached(PUT)?
+            .execute(params![self.writer, staged.lines])?;
+        Ok(true)
+    }
+
+    /// The transaction is committed: what it noted down is known from here on.
+    pub(super) fn committed(&self, staged: Staged) {
+        if staged.lines.is_empty() {
+            return;
+        }
+        let mut inner = self.inner();
+        inner.rows += 1;
+        inner.records.extend(staged.records);
+    }
+
+    /// The transaction that filed everything is committed.
+    pub(super) fn filed(&self) {
+        self.inner().clear();
+    }
+
+    /// Nobody knows whether the transaction was committed: the file is asked before it is relied on.
+    pub(super) fn doubted(&self) {
+        self.inner().changes_seen = None;
+    }
+
+    /// Whether anything waits that this ledger noted down.
+    pub(super) fn waits(&self) -> bool {
+        self.inner().rows > 0
+    }
+
+    /// Whether it is time to file.
+    pub(super) fn is_full(&self) -> bool {
+        self.inner().records.len() >= KEYS_MAX
+    }
+
+    /// What was noted down for this key. Good only if, asked after it, [`standing_to_read`] is [`Standing::Own`].
+    pub(super) fn find(&self, tenant: Tenant, id: RecordId) -> Option<Arc<Record>> {
+        let inner = self.inner();
+        let record = inner.records.get(&id)?;
+        (record.scope.tenant == tenant).then(|| record.clone())
+    }
+
+    /// Whose moves wait, as a reader sees it.
+    pub(super) fn standing_to_read(&self, connection: &Connection) -> rusqlite::Result<Standing> {
+        connection
+            .prepare_cached(STANDING)?
+            .query_row(params![self.writer], |row| {
+                Ok(match (row.get(0)?, row.get(1)?) {
+                    (true, _) => Standing::Foreign,
+                    (false, true) => Standing::Own,
+                    (false, false) => Standing::Empty,
+                })
+            })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Every change under the lock is whole before anything can panic.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Whether a move can be noted down, or done beside the backlog since its key has a row or is refused.
+    fn fits(&self, packed: &Packed) -> bool {
+        let step = &packed.step;
+        if step.note.is_some() || step.purges {
+            return false;
+        }
+        let known = self.records.get(&step.next.id);
+        if known.is_some_and(|record| !is_same_key(record, &step.next)) {
+            return false;
+        }
+        let is_current = known.is_some_and(|record| step.expect == Some(record.version));
+        match packed.write {
+            Write::Insert => {
+                known.is_some()
+                    || (matches!(step.next.state, State::Held(_))
+                        && !line::is_apart(packed.request.as_ref()))
+            }
+            Write::Settle => {
+                let body = packed.response.as_ref().and_then(|one| one.body.as_ref());
+                !line::is_apart(body)
+            }
+            Write::Renew => !is_current,
+            Write::Replace => known.is_some() && !is_current,
+        }
+    }
+
+    fn clear(&mut self) {
+        // What a burst needed is not kept for the quiet after it.
+        self.records = HashMap::new();
+        self.rows = 0;
+    }
+}
+
+fn is_same_key(one: &Record, other: &Record) -> bool {
+    one.scope == other.scope && one.key == other.key
+}
+
+/// Whether any moves wait, whoever noted them down.
+pub(super) fn waits(connection: &Connection) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(WAITS)?
+        .query_row([], |row| row.get(0))
+}
+
+/// A key of the backlog with all that became of it.
+struct Filing<'b> {
+    claimed: Claimed<'b>,
+    settled: Option<Settled<'b>>,
+}
+
+/// Makes rows of all that waits, in the caller's transaction, whoever noted it down.
+pub(super) fn file(connection: &Connection) -> Result<(), Fault> {
+    let noted: Vec<Vec<u8>> = connection
+        .prepare_cached(LIST)?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut filings = filings(&noted)?;
+    // In the order of the index of ids, so that what shares a page is written to it together.
+    filings.sort_unstable_by_key(|one| (one.claimed.tenant, one.claimed.id));
+    // First, since no row is taken beside a backlog.
+    connection.prepare_cached(DROP)?.execute([])?;
+    let mut statement = connection.prepare_cached(FILE)?;
+    for filing in &filings {
+        insert(&mut statement, filing)?;
+    }
+    Ok(())
+}
+
+fn filings(noted: &[Vec<u8>]) -> Result<Vec<Filing<'_>>, Error> {
+    let mut filings: Vec<Filing<'_>> = Vec::new();
+    let mut places = HashMap::new();
+    for line in noted.iter().flat_map(|bytes| line::lines(bytes)) {
+        match line? {
+            Line::Claimed(claimed) => {
+                places.insert((claimed.tenant, claimed.id), filings.len());
+                filings.push(Filing {
+                    claimed,
+                    settled: None,
+                });
+            }
+            Line::Settled(settled) => {
+                let place = places.get(&(settled.tenant, settled.id));
+                let filing = place.and_then(|at| filings.get_mut(*at));
+                let filing = filing.ok_or_else(|| damaged("an outcome in it has no claim"))?;
+                filing.settled = Some(settled);
+            }
+        }
+    }
+    Ok(filings)
+}
+
+fn insert(statement: &mut Statement<'_>, filing: &Filing<'_>) -> rusqlite::Result<usize> {
+    let (claimed, settled) = (&filing.claimed, filing.settled.as_ref());
+    let held = settled.is_none();
+    statement.execute(params![
+        claimed.tenant,
+        claimed.id,
+        claimed.space,
+        claimed.key,
+        settled.map_or(claimed.version, |settled| settled.version),
+        if held { "held" } else { "settled" },
+        claimed.fingerprint,
+        claimed.principal,
+        claimed.on_lost,
+        claimed.lease_ms,
+        held.then_some(claimed.epoch),
+        held.then_some(claimed.owner),
+        held.then_some(claimed.until),
+        None::<&str>,
+        claimed.content_hash,
+        claimed.method,
+        claimed.path,
+        claimed.content_type,
+        claimed.body,
+        false,
+        settled.map(|settled| settled.status),
+        settled.map(|settled| settled.headers),
+        settled.and_then(|settled| settled.body),
+        false,
+        claimed.created_at,
+        claimed.expires_at,
+        settled.map(|settled| settled.completed_at),
+        claimed.subject,
+    ])
+}
+
+fn damaged(why: &'static str) -> Error {
+    Error::new(Kind::Corrupt, "filing the backlog").because(why)
+}

@@ -1,0 +1,77 @@
+//! The job that moves records: the one kind of work that a busy writer may note down instead of filing it.
+
+use hapax_core::Error;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::fault::Fault;
+use super::moves;
+use super::pack::Packed;
+use super::queue::{Done, Job, never_ran};
+use crate::row::Applied;
+
+/// Moves of one swap and who waits for them.
+pub(super) struct Moving {
+    packed: Vec<Packed>,
+    bytes: usize,
+    is_provisional: bool,
+    made: Option<Vec<Applied>>,
+    answer: oneshot::Sender<Result<Vec<Applied>, Error>>,
+}
+
+impl Moving {
+    /// The job that makes these moves, and where its answer arrives.
+    pub(super) fn new(
+        packed: Vec<Packed>,
+    ) -> (Box<Self>, oneshot::Receiver<Result<Vec<Applied>, Error>>) {
+        let (answer, answered) = oneshot::channel();
+        let job = Self {
+            bytes: packed.iter().map(Packed::bytes).sum(),
+            is_provisional: packed.iter().all(|one| one.step.provisional),
+            packed,
+            made: None,
+            answer,
+        };
+        (Box::new(job), answered)
+    }
+
+    /// The moves.
+    pub(super) fn packed(&self) -> &[Packed] {
+        &self.packed
+    }
+
+    /// Says what became of the moves, one for one.
+    pub(super) fn set_made(&mut self, made: Vec<Applied>) {
+        self.made = Some(made);
+    }
+}
+
+impl Job for Moving {
+    fn moves(&self) -> usize {
+        self.packed.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn is_provisional(&self) -> bool {
+        self.is_provisional
+    }
+
+    fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {
+        let (made, done) = moves::apply_all(connection, &self.packed)?;
+        self.made = Some(made);
+        Ok(done)
+    }
+
+    fn as_moving(&mut self) -> Option<&mut Moving> {
+        Some(self)
+    }
+
+    fn answer(self: Box<Self>, result: Result<(), Error>) {
+        let Self { made, answer, .. } = *self;
+        // Whoever asked may be gone; the write stands.
+        let _ = answer.send(result.and_then(|()| made.ok_or_else(never_ran)));
+    }
+}

@@ -1,0 +1,340 @@
+//! What a busy ledger notes down: the whole suite once more with everything noted down that can be, and what only a
+//! backlog can get wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax_core::{Ledger, Move, Outcome, Record, Scan, State, Swap, Tenant};
+use hapax_store::conformance::Subject;
+use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
+use hapax_store::sqlite::{SqliteOptions, rusqlite};
+use hapax_store::within::Claimed;
+use hapax_store::{Clock, SqliteLedger};
+
+use super::{beside, claim, count, folder, insert, open_in};
+use crate::vault::vault;
+
+const NOTED: &str = "SELECT count(1) FROM idempotency_backlog";
+const FILED: &str = "SELECT count(1) FROM idempotency_keys";
+
+/// Everything that can be is noted down, and filed only when somebody needs it.
+fn busy() -> SqliteOptions {
+    SqliteOptions {
+        backlog_moves_min: 1,
+        backlog_quiet: Duration::from_secs(3600),
+        ..SqliteOptions::default()
+    }
+}
+
+async fn open() -> Subject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        ..busy()
+    };
+    Subject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
+}
+
+async fn open_sealed() -> Subject {
+    let (folder, clock) = (folder(), Clock::system());
+    let options = SqliteOptions {
+        clock: clock.clone(),
+        vault: vault(&[1]),
+        ..busy()
+    };
+    Subject::new(Arc::new(open_in(&folder, options)), clock).keeping(folder)
+}
+
+mod always {
+    use super::open;
+    hapax_store::ledger_conformance!(open);
+}
+
+mod sealed {
+    use super::open_sealed;
+    hapax_store::ledger_conformance!(open_sealed);
+}
+
+async fn claimed(ledger: &SqliteLedger, key: &str) -> Move {
+    let step = insert(ledger, &claim(key, 1));
+    let swaps = ledger.swap(vec![step.clone()]).await.expect("it answers");
+    assert_eq!(swaps, [Swap::Written]);
+    step
+}
+
+/// Claims a key and records an outcome for it.
+async fn settled(ledger: &SqliteLedger, key: &str) -> Record {
+    let step = claimed(ledger, key).await;
+    let settled = step.next.settled(Outcome::text(201, "paid"), ledger.now());
+    let swaps = ledger
+        .swap(vec![Move::replacing(&step.next, settled.clone())])
+        .await
+        .expect("it answers");
+    assert_eq!(swaps, [Swap::Written]);
+    settled
+}
+
+async fn found(ledger: &SqliteLedger, record: &Record) -> Option<Record> {
+    ledger
+        .find(record.scope.tenant, record.id)
+        .await
+        .expect("it answers")
+}
+
+async fn listed(ledger: &SqliteLedger) -> usize {
+    let page = ledger
+        .scan(Scan::of(Tenant::DEFAULT))
+        .await
+        .expect("it answers");
+    page.records.len()
+}
+
+#[tokio::test]
+async fn a_key_that_is_noted_down_is_found_at_once_and_has_no_row_yet() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let record = settled(&ledger, "k").await;
+
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (2, 0));
+    assert_eq!(found(&ledger, &record).await.as_ref(), Some(&record));
+    assert_eq!(count(&raw, NOTED), 2, "looking for one files nothing");
+    let again = ledger
+        .swap(vec![insert(&ledger, &claim("k", 2))])
+        .await
+        .expect("it answers");
+    assert_eq!(again, [Swap::Stale(Some(Box::new(record)))]);
+}
+
+#[tokio::test]
+async fn a_list_files_what_is_noted_down_first() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let kept = settled(&ledger, "k").await;
+    claimed(&ledger, "l").await;
+
+    assert_eq!(listed(&ledger).await, 2);
+
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 2));
+    assert_eq!(found(&ledger, &kept).await, Some(kept));
+}
+
+#[tokio::test]
+async fn a_quiet_ledger_files_by_itself() {
+    let folder = folder();
+    let options = SqliteOptions {
+        backlog_quiet: Duration::from_millis(1),
+        ..busy()
+    };
+    let ledger = open_in(&folder, options);
+    settled(&ledger, "k").await;
+
+    let raw = beside(&ledger);
+    while count(&raw, NOTED) > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(count(&raw, FILED), 1);
+}
+
+#[tokio::test]
+async fn a_few_moves_at_a_time_are_never_noted_down() {
+    let folder = folder();
+    let ledger = open_in(&folder, SqliteOptions::default());
+    settled(&ledger, "k").await;
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 1));
+}
+
+#[tokio::test]
+async fn many_keys_are_filed_without_waiting_for_quiet() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    for at in 0..11 {
+        let moves = (0..100).map(|n| insert(&ledger, &claim(&format!("{at}-{n}"), 1)));
+        ledger.swap(moves.collect()).await.expect("it answers");
+    }
+    // The next write is answered after the filing before it.
+    claimed(&ledger, "last").await;
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (1, 1100));
+}
+
+#[tokio::test]
+async fn closing_leaves_nothing_unfiled() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    settled(&ledger, "k").await;
+    ledger.close().await.expect("it closes");
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 1));
+}
+
+#[tokio::test]
+async fn what_a_dead_process_noted_down_is_there_when_the_file_is_opened_again() {
+    let (folder, copy) = (folder(), tempfile::tempdir().expect("a folder"));
+    let ledger = open_in(&folder, busy());
+    let kept = settled(&ledger, "k").await;
+    let held = claimed(&ledger, "l").await;
+    // As kill -9 leaves it: the file and its log, and nobody who remembers.
+    for name in ["ledger.db", "ledger.db-wal"] {
+        std::fs::copy(folder.path().join(name), copy.path().join(name)).expect("it is copied");
+    }
+
+    let ledger = open_in(&copy, SqliteOptions::default());
+    assert_eq!(found(&ledger, &kept).await, Some(kept));
+    assert_eq!(found(&ledger, &held.next).await.as_ref(), Some(&*held.next));
+    assert_eq!(count(&beside(&ledger), NOTED), 0);
+}
+
+#[tokio::test]
+async fn another_ledger_on_the_file_sees_and_changes_what_is_noted_down() {
+    let folder = folder();
+    let here = open_in(&folder, busy());
+    let there = open_in(&folder, busy());
+    let record = settled(&here, "k").await;
+
+    assert_eq!(found(&there, &record).await.as_ref(), Some(&record));
+    let freed = record.freed(there.now());
+    let swaps = there
+        .swap(vec![Move::replacing(&record, freed.clone())])
+        .await
+        .expect("it answers");
+    assert_eq!(swaps, [Swap::Written]);
+
+    let seen = found(&here, &record).await.expect("its version goes on");
+    assert_eq!(seen.state, State::Free, "what was noted down is over");
+    let again = here
+        .swap(vec![insert(&here, &claim("k", 2))])
+        .await
+        .expect("it answers");
+    assert_eq!(again, [Swap::Stale(Some(Box::new(freed)))]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_busy_ledgers_on_one_file_grant_each_key_once() {
+    let folder = folder();
+    let ledgers = [0, 1].map(|_| Arc::new(open_in(&folder, busy())));
+    let mut tasks = Vec::new();
+    for n in 0..200 {
+        for (number, ledger) in (1..).zip(&ledgers) {
+            let ledger = ledger.clone();
+            tasks.push(tokio::spawn(async move {
+                let step = insert(&*ledger, &claim(&format!("k{n}"), number));
+                let swaps = ledger.swap(vec![step.clone()]).await.expect("it answers");
+                let stored = found(&ledger, &step.next)
+                    .await
+                    .expect("somebody was first");
+                match &swaps[0] {
+                    Swap::Written => assert_eq!(stored, *step.next),
+                    Swap::Stale(seen) => assert_eq!(seen.as_deref(), Some(&stored)),
+                }
+                swaps[0] == Swap::Written
+            }));
+        }
+    }
+    let mut written = 0;
+    for task in tasks {
+        written += usize::from(task.await.expect("no panic"));
+    }
+    assert_eq!(written, 200);
+    assert_eq!(listed(&ledgers[0]).await.min(50), 50);
+    assert_eq!(count(&beside(&ledgers[0]), FILED), 200);
+}
+
+#[tokio::test]
+async fn a_key_is_claimed_and_settled_in_one_swap() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    claimed(&ledger, "other").await;
+    let step = insert(&ledger, &claim("k", 1));
+    let settled = step
+        .next
+        .settled(Outcome::text(200, &"x".repeat(9000)), ledger.now());
+    let swaps = ledger
+        .swap(vec![
+            step.clone(),
+            Move::replacing(&step.next, settled.clone()),
+        ])
+        .await
+        .expect("it answers");
+    assert_eq!(swaps, [Swap::Written, Swap::Written]);
+    assert_eq!(found(&ledger, &settled).await, Some(settled));
+}
+
+#[tokio::test]
+async fn a_large_answer_to_a_key_that_is_noted_down_is_kept_whole() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let step = claimed(&ledger, "k").await;
+    let text: String = (0..9000)
+        .map(|n| char::from(b'a' + (n * n % 23) as u8))
+        .collect();
+    let settled = step.next.settled(Outcome::text(200, &text), ledger.now());
+    let swaps = ledger
+        .swap(vec![Move::replacing(&step.next, settled.clone())])
+        .await
+        .expect("it answers");
+    assert_eq!(swaps, [Swap::Written]);
+    assert_eq!(found(&ledger, &settled).await, Some(settled));
+}
+
+#[tokio::test]
+async fn a_transaction_of_the_callers_own_sees_what_is_noted_down() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let record = settled(&ledger, "k").await;
+
+    let mut shop = Connection::open(ledger.path()).expect("the file opens");
+    let tx = shop
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .expect("it begins");
+    let got = SqliteLedger::within(&tx).claim(&claim("k", 2), ledger.now());
+    assert!(matches!(got, Ok(Claimed::Replay(outcome)) if outcome.status == 201));
+    tx.commit().expect("it commits");
+
+    assert_eq!(found(&ledger, &record).await, Some(record));
+    claimed(&ledger, "next").await;
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_know_of_the_backlog_is_refused_beside_it() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    settled(&ledger, "k").await;
+    let old = include_str!("../../../sql/sqlite/insert.sql");
+    let raw = beside(&ledger);
+    let refused = raw
+        .execute(old, rusqlite::params_from_iter(vec![None::<i64>; 28]))
+        .expect_err("it may be the same key");
+    assert!(refused.to_string().contains("upgrade"), "{refused}");
+}
+
+#[tokio::test]
+async fn erased_content_is_gone_from_the_backlog_too() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let step = claimed(&ledger, "k").await;
+    let secret = "a text that must not stay anywhere";
+    let settled = step.next.settled(Outcome::text(200, secret), ledger.now());
+    let swaps = vec![Move::replacing(&step.next, settled.clone())];
+    assert_eq!(
+        ledger.swap(swaps).await.expect("it answers"),
+        [Swap::Written]
+    );
+
+    let erased = settled.erased(ledger.now());
+    let swaps = vec![Move::replacing(&settled, erased)];
+    assert_eq!(
+        ledger.swap(swaps).await.expect("it answers"),
+        [Swap::Written]
+    );
+
+    for name in ["ledger.db", "ledger.db-wal"] {
+        let bytes = std::fs::read(folder.path().join(name)).expect("it is there");
+        let held = bytes
+            .windows(secret.len())
+            .any(|at| at == secret.as_bytes());
+        assert!(!held, "{name} holds it");
+    }
+}

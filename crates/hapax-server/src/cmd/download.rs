@@ -125,10 +125,15 @@ struct Others<'a> {
 impl Others<'_> {
     /// Ends when every download of the manifest has. When it is quiet, the database is asked.
     async fn watch(&self, track: &Track) {
+        let mut asked = Instant::now();
         while track.left() > 0 {
-            if tokio::time::timeout(QUIET, track.changed()).await.is_ok() {
+            let quiet = || track.heard().map_or(asked, |heard| heard.max(asked)) + QUIET;
+            // What is heard wakes nobody here until all have ended: it is heard many times for each download.
+            let all_ended = tokio::time::timeout_at(quiet().into(), track.ended());
+            if all_ended.await.is_ok() || quiet() > Instant::now() {
                 continue;
             }
+            asked = Instant::now();
             for id in track.some_left() {
                 match self.queue.job(Tenant::DEFAULT, id.clone()).await {
                     Ok(Some((job, _))) if job.place != *self.place => {

@@ -44,9 +44,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     config.download_private_addresses |= args.allow_private_addresses;
     let manifest = Manifest::open(&args.manifest)?;
     let mut signals = Signals::watch()?;
+    let sources = worker::sources(&config);
     keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
-    let downloader = worker::downloader(&config, args.out.clone()).await?;
+    let downloader = worker::downloader(sources, args.out.clone()).await?;
     let folder = downloader.folder().clone();
     let place = folder.place().context("naming the folder")?;
     let begun = Instant::now();

@@ -10,8 +10,9 @@ use anyhow::{Context, Result};
 use hapax::job::{Events, Handler, Handling, Held, Worker, take_back_dead};
 use hapax_core::job::JobKind;
 use hapax_core::{Error, Tenant};
-use hapax_effects::download::{Download, Downloader, Folder, Guard, Limits};
+use hapax_effects::download::{self, Download, Downloader, Folder, Guard, Limits};
 use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::enrich;
@@ -129,14 +130,11 @@ pub(crate) fn folder_path(config: &Config) -> PathBuf {
     }
 }
 
-/// A downloader into the folder at `path`, with the configured limits.
-///
-/// # Errors
-/// When the folder cannot be made, or there is no HTTP client.
-pub(crate) async fn downloader(config: &Config, path: PathBuf) -> Result<Downloader> {
-    let shown = path.display().to_string();
-    let folder = tokio::task::spawn_blocking(move || Folder::open(&path)).await?;
-    let folder = folder.with_context(|| format!("opening the folder {shown}"))?;
+/// What asks sources, on its way: certificates are read beside whatever else is to be done.
+pub(crate) type Sources = JoinHandle<Result<download::Sources, download::Error>>;
+
+/// What asks sources, with the configured limits.
+pub(crate) fn sources(config: &Config) -> Sources {
     let guard = if config.download_private_addresses {
         Guard::allow_private_addresses()
     } else {
@@ -147,7 +145,18 @@ pub(crate) async fn downloader(config: &Config, path: PathBuf) -> Result<Downloa
         per_host_max: config.download_per_host,
         ..Limits::default()
     };
-    Ok(Downloader::new(folder, guard, limits)?)
+    tokio::task::spawn_blocking(move || download::Sources::new(guard, limits))
+}
+
+/// A downloader into the folder at `path`.
+///
+/// # Errors
+/// When the folder cannot be made, or there is no HTTP client.
+pub(crate) async fn downloader(sources: Sources, path: PathBuf) -> Result<Downloader> {
+    let shown = path.display().to_string();
+    let folder = tokio::task::spawn_blocking(move || Folder::open(&path)).await?;
+    let folder = folder.with_context(|| format!("opening the folder {shown}"))?;
+    Ok(Downloader::of(folder, sources.await??))
 }
 
 /// Runs downloads. Its folder is made with the first of them: a server that downloads nothing leaves none behind.
@@ -166,7 +175,8 @@ impl Downloads {
 
     async fn download(&self) -> Result<&Download> {
         let make = || async {
-            let downloader = downloader(&self.config, folder_path(&self.config)).await?;
+            let path = folder_path(&self.config);
+            let downloader = downloader(sources(&self.config), path).await?;
             Ok(Download::new(downloader, Events::none()))
         };
         self.made.get_or_try_init(make).await

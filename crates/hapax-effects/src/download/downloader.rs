@@ -10,6 +10,7 @@ use super::folder::Folder;
 use super::guard::Guard;
 use super::hash::ContentHash;
 use super::head::{Head, head};
+use super::lane::Lane;
 use super::limits::Limits;
 use super::part::{Found, InHand, Owner, Part};
 use super::place::{self, Linking, Outcome, Placed, Placing};
@@ -42,6 +43,26 @@ pub struct Downloader {
     folder: Folder,
     /// What is small is made durable together with others, where that can be trusted.
     rounds: Option<Arc<Together>>,
+    /// What is short is done in turn by few threads.
+    lane: Lane,
+}
+
+/// What asks sources: the client, its guard and limits. Making it reads the certificates of the system, which takes a
+/// while.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    asker: Arc<Asker>,
+}
+
+impl Sources {
+    /// What asks within these limits.
+    ///
+    /// # Errors
+    /// [`Error`] when the HTTP client cannot be made, as when no certificates are found.
+    pub fn new(guard: Guard, limits: Limits) -> Result<Self, Error> {
+        let asker = Arc::new(Asker::new(guard, limits)?);
+        Ok(Self { asker })
+    }
 }
 
 /// What is on disk before a download begins.
@@ -60,11 +81,18 @@ impl Downloader {
     /// # Errors
     /// [`Error`] when the HTTP client cannot be made, as when no certificates are found.
     pub fn new(folder: Folder, guard: Guard, limits: Limits) -> Result<Self, Error> {
-        Ok(Self {
-            asker: Arc::new(Asker::new(guard, limits)?),
+        Ok(Self::of(folder, Sources::new(guard, limits)?))
+    }
+
+    /// A downloader from `sources` into `folder`.
+    #[must_use]
+    pub fn of(folder: Folder, sources: Sources) -> Self {
+        Self {
+            asker: sources.asker,
             rounds: Together::of(&folder).map(Arc::new),
+            lane: Lane::new(),
             folder,
-        })
+        }
     }
 
     /// The folder that it downloads into.
@@ -91,7 +119,9 @@ impl Downloader {
         wanted: &Wanted,
     ) -> Result<Look, Error> {
         let (folder, owner, wanted) = (self.folder.clone(), owner.clone(), wanted.clone());
-        let look = off(move || {
+        // Content that is there is hashed, and that may take long.
+        let is_short = wanted.sha256.is_none();
+        let look = move || {
             let folder = folder.of(tenant)?;
             let known_size = match &wanted.sha256 {
                 Some(hash) => place::find(&folder, hash, wanted.size)?,
@@ -103,9 +133,13 @@ impl Downloader {
                 known_size,
                 part,
             })
-        });
-        look.await?
-            .map_err(|error: std::io::Error| Error::disk("looking at the folder", &error))
+        };
+        let looked = if is_short {
+            self.lane.run(look).await?
+        } else {
+            off(look).await?
+        };
+        looked.map_err(|error: std::io::Error| Error::disk("looking at the folder", &error))
     }
 
     /// What the source says it has. Harmless to repeat.
@@ -170,6 +204,7 @@ impl Downloader {
     ) -> Result<Fetched, Error> {
         let run = Run {
             asker: &self.asker,
+            lane: &self.lane,
             folder,
             owner,
             wanted,

@@ -206,37 +206,39 @@ impl Folder {
 
     /// The folder at `parts` beneath the root, made if it is not there.
     pub(super) fn enter_or(&self, parts: &[&str], names: Names) -> io::Result<OwnedFd> {
-        let mut at = self.root.try_clone()?;
+        let mut at = None;
         for part in parts {
-            at = match open_folder(&at, part) {
+            let above = at.as_ref().unwrap_or(&*self.root);
+            let opened = match open_folder(above, part) {
                 Err(Errno::NOENT) => {
                     match (
-                        rustix::fs::mkdirat(&at, *part, Mode::from_raw_mode(0o755)),
+                        rustix::fs::mkdirat(above, *part, Mode::from_raw_mode(0o755)),
                         names,
                     ) {
-                        (Ok(()), Names::Each) => rustix::fs::fsync(&at)?,
+                        (Ok(()), Names::Each) => rustix::fs::fsync(above)?,
                         (Ok(()), Names::Together) | (Err(Errno::EXIST), _) => {}
                         (Err(error), _) => return Err(error.into()),
                     }
-                    open_folder(&at, part)?
+                    open_folder(above, part)?
                 }
                 opened => opened?,
             };
+            at = Some(opened);
         }
-        Ok(at)
+        at.map_or_else(|| self.root.try_clone(), Ok)
     }
 
     /// The folder at `parts` beneath the root, if it is there.
     pub(crate) fn peek(&self, parts: &[&str]) -> io::Result<Option<OwnedFd>> {
-        let mut at = self.root.try_clone()?;
+        let mut at = None;
         for part in parts {
-            match open_folder(&at, part) {
-                Ok(opened) => at = opened,
+            match open_folder(at.as_ref().unwrap_or(&*self.root), part) {
+                Ok(opened) => at = Some(opened),
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Some(at))
+        at.map_or_else(|| self.root.try_clone(), Ok).map(Some)
     }
 
     /// What is known of the object with this hash, if it is there.

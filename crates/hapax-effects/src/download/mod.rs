@@ -16,6 +16,7 @@ mod hash;
 pub mod head;
 mod headers;
 mod hosts;
+mod lane;
 pub mod limits;
 mod name;
 pub mod part;
@@ -29,7 +30,7 @@ pub mod stream;
 mod together;
 mod weigh;
 
-pub use downloader::Downloader;
+pub use downloader::{Downloader, Sources};
 pub use error::{Code, Error};
 pub use folder::Folder;
 pub use guard::Guard;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::ask::{Answer, trouble};
 use super::error::{Code, Error};
+use super::lane::Lane;
 use super::pour::{Frame, Inlet, Last, Pour};
 use super::sink::{Sink, Writer};
 use super::stream::{Fetched, Progress, off};
@@ -36,6 +37,7 @@ pub(super) enum Ended {
 /// One body.
 pub(super) struct Pump<'a> {
     frame: Arc<Frame>,
+    lane: &'a Lane,
     progress: Progress<'a>,
     /// How many bytes there will be, if that is known.
     total: Option<u64>,
@@ -47,9 +49,14 @@ pub(super) struct Pump<'a> {
 }
 
 impl<'a> Pump<'a> {
-    pub(super) fn new(frame: Frame, progress: Progress<'a>, end: Option<u64>) -> Self {
+    pub(super) fn new(
+        frame: Frame,
+        (lane, progress): (&'a Lane, Progress<'a>),
+        end: Option<u64>,
+    ) -> Self {
         Self {
             frame: Arc::new(frame),
+            lane,
             progress,
             total: None,
             end,
@@ -136,8 +143,16 @@ impl<'a> Pump<'a> {
     }
 
     async fn write_last(&mut self, inlet: Inlet, gathered: Gathered) -> Result<Ended, Error> {
+        // What is decoded may become much more than was gathered, and take long.
+        let is_short = inlet.is_plain();
         let (pour, end) = (self.pour(inlet, gathered), self.end);
-        Ok(match off(move || pour.last(end)).await?? {
+        let last = move || pour.last(end);
+        let poured = if is_short {
+            self.lane.run(last).await?
+        } else {
+            off(last).await?
+        };
+        Ok(match poured? {
             Last::Whole(fetched) => {
                 let size = fetched.streamed.size;
                 (self.progress)(size, Some(size));

@@ -15,6 +15,7 @@ use super::folder::Folder;
 use super::hash::ContentHash;
 use super::head::Head;
 use super::headers::Encoding;
+use super::lane::Lane;
 use super::part::{InHand, Owner, Part, Version};
 use super::pour::{self, Frame, Inlet, wrong_size};
 use super::pump::{Ended, Pump};
@@ -78,6 +79,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64, Option<u64>) + Send + Sync);
 /// One run of the step.
 pub(super) struct Run<'a> {
     pub(super) asker: &'a Asker,
+    pub(super) lane: &'a Lane,
     pub(super) folder: &'a Folder,
     pub(super) owner: &'a Owner,
     pub(super) wanted: &'a Wanted,
@@ -258,7 +260,7 @@ impl Run<'_> {
 
     /// Writes the body to its end, or to where it breaks. It never writes past `end`.
     async fn pump(&self, answer: Answer, inlet: Inlet, end: Option<u64>) -> Result<Ended, Error> {
-        let pump = Pump::new(self.frame(), self.progress, end);
+        let pump = Pump::new(self.frame(), (self.lane, self.progress), end);
         pump.run(answer, inlet).await
     }
 

@@ -44,9 +44,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     config.download_private_addresses |= args.allow_private_addresses;
     let manifest = Manifest::open(&args.manifest)?;
     let mut signals = Signals::watch()?;
+    let sources = worker::sources(&config);
     keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
-    let downloader = worker::downloader(&config, args.out.clone()).await?;
+    let downloader = worker::downloader(sources, args.out.clone()).await?;
     let folder = downloader.folder().clone();
     let place = folder.place().context("naming the folder")?;
     let begun = Instant::now();
@@ -125,10 +126,15 @@ struct Others<'a> {
 impl Others<'_> {
     /// Ends when every download of the manifest has. When it is quiet, the database is asked.
     async fn watch(&self, track: &Track) {
+        let mut asked = Instant::now();
         while track.left() > 0 {
-            if tokio::time::timeout(QUIET, track.changed()).await.is_ok() {
+            let quiet = || track.heard().map_or(asked, |heard| heard.max(asked)) + QUIET;
+            // What is heard wakes nobody here until all have ended: it is heard many times for each download.
+            let all_ended = tokio::time::timeout_at(quiet().into(), track.ended());
+            if all_ended.await.is_ok() || quiet() > Instant::now() {
                 continue;
             }
+            asked = Instant::now();
             for id in track.some_left() {
                 match self.queue.job(Tenant::DEFAULT, id.clone()).await {
                     Ok(Some((job, _))) if job.place != *self.place => {

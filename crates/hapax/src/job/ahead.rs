@@ -10,11 +10,17 @@ use super::held::{Held, HeldError};
 
 /// An operation that was begun before it was come to.
 pub(super) struct Ahead {
+    effect: Effect,
     op: OpKey,
     begun: Begun,
 }
 
 impl Ahead {
+    /// The key of this effect, if it is what was begun: it need not be made again.
+    pub(super) fn key_of(&self, effect: &Effect) -> Option<OpKey> {
+        (self.effect == *effect).then(|| self.op.clone())
+    }
+
     /// What was answered, if it is this operation.
     pub(super) fn of(self, op: &OpKey) -> Option<Begun> {
         (self.op == *op).then_some(self.begun)
@@ -92,9 +98,14 @@ impl Opening {
     }
 
     /// The operation as begun ahead, if all of it was done. If not, beginning it when it is come to says why.
-    pub(super) fn ahead(self, answers: Vec<Result<Done, HeldError>>) -> Option<Ahead> {
+    pub(super) fn ahead(
+        self,
+        effect: Effect,
+        answers: Vec<Result<Done, HeldError>>,
+    ) -> Option<Ahead> {
         let begun = begun(answers).ok()?;
-        Some(Ahead { op: self.op, begun })
+        let Self { op, .. } = self;
+        Some(Ahead { effect, op, begun })
     }
 }
 

@@ -165,7 +165,8 @@ impl Held {
         R: FnOnce(OpKey) -> RFut,
         RFut: Future<Output = Tried<T>>,
     {
-        let op = effect.key(self)?;
+        let known = ahead.as_ref().and_then(|ahead| ahead.key_of(effect));
+        let op = known.map_or_else(|| effect.key(self), Ok)?;
         let mut ahead = ahead.and_then(|ahead| ahead.of(&op));
         for _ in 0..ROUNDS_MAX {
             let begun = if let Some(begun) = ahead.take() {
@@ -427,7 +428,9 @@ impl Runner<'_> {
             advance_to,
         };
         let advance_to = (steps.advance)(&value);
-        let opening = (steps.next)(&value).and_then(|next| self.opening(&next, advance_to));
+        let next = (steps.next)(&value);
+        let opening = next.as_ref();
+        let opening = opening.and_then(|next| self.opening(next, advance_to));
         let mut deeds = self.late.as_ref().map(Opening::deeds).unwrap_or_default();
         let lates = deeds.len();
         deeds.push((on(), deed(advance_to)));
@@ -454,7 +457,9 @@ impl Runner<'_> {
                     replayed,
                     op: self.op,
                 };
-                let ahead = opening.and_then(|opening| opening.ahead(answers.collect()));
+                let begun = opening.zip(next);
+                let ahead =
+                    begun.and_then(|(opening, next)| opening.ahead(next, answers.collect()));
                 Ok(Performed::Ran(ran, ahead))
             }
             Err(HeldError::Refused(Refusal::TooLarge { bytes })) => {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use hapax::job::Event;
 use hapax_core::job::{JobId, State};
@@ -50,7 +51,8 @@ impl End {
 #[derive(Default)]
 pub(super) struct Track {
     inner: Mutex<Inner>,
-    changed: Notify,
+    /// Told when all have ended.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -61,6 +63,8 @@ struct Inner {
     bad_count: u64,
     /// The bytes that came in this run.
     bytes: u64,
+    /// When something was last heard of a download.
+    heard: Option<Instant>,
     /// How far each running download is; gone when it ends.
     at: HashMap<JobId, u64>,
 }
@@ -88,13 +92,16 @@ impl Track {
     /// A download ended.
     pub(super) fn end(&self, id: &JobId, end: End) {
         let mut inner = self.inner();
+        inner.heard = Some(Instant::now());
         inner.at.remove(id);
         if let Some(item @ None) = inner.items.get_mut(id) {
             *item = Some(end);
             inner.left -= 1;
         }
-        drop(inner);
-        self.changed.notify_one();
+        if inner.left == 0 {
+            drop(inner);
+            self.ended.notify_one();
+        }
     }
 
     /// What the runner tells.
@@ -109,13 +116,13 @@ impl Track {
                 // What was there before this run began with it was not fetched now.
                 let before = inner.at.insert(job.clone(), *done).unwrap_or(*done);
                 inner.bytes += done.saturating_sub(before);
-                drop(inner);
-                self.changed.notify_one();
+                inner.heard = Some(Instant::now());
             }
             Event::Ended { job, state } if state.is_terminal() => self.end(job, End::of(*state)),
             Event::Ended { job, .. } => {
-                self.inner().at.remove(job);
-                self.changed.notify_one();
+                let mut inner = self.inner();
+                inner.heard = Some(Instant::now());
+                inner.at.remove(job);
             }
             _ => {}
         }
@@ -178,9 +185,14 @@ impl Track {
         )
     }
 
-    /// Ends at the next change.
-    pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+    /// When something was last heard of a download, if ever.
+    pub(super) fn heard(&self) -> Option<Instant> {
+        self.inner().heard
+    }
+
+    /// Ends when all have ended.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

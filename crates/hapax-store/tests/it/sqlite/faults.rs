@@ -109,6 +109,7 @@ async fn too_much_waiting_work_is_refused_at_once_and_none_of_the_rest_is_lost()
         }
     }
     assert!(written >= 8, "{written} waited within the limit");
+    ledger.close().await.expect("it files what it noted down");
     let stored = count(&other, "SELECT count(1) FROM idempotency_keys");
     assert_eq!(stored, i64::try_from(written).expect("few"));
 }

@@ -246,17 +246,13 @@ impl Queue {
         inner: MutexGuard<'q, Inner>,
         patience: Option<Duration>,
     ) -> (MutexGuard<'q, Inner>, bool) {
-        match patience {
-            Some(patience) => {
-                let waited = self.filled.wait_timeout(inner, patience);
-                let (inner, over) = waited.unwrap_or_else(PoisonError::into_inner);
-                (inner, over.timed_out())
-            }
-            None => {
-                let waited = self.filled.wait(inner);
-                (waited.unwrap_or_else(PoisonError::into_inner), false)
-            }
-        }
+        let Some(patience) = patience else {
+            let waited = self.filled.wait(inner);
+            return (waited.unwrap_or_else(PoisonError::into_inner), false);
+        };
+        let waited = self.filled.wait_timeout(inner, patience);
+        let (inner, over) = waited.unwrap_or_else(PoisonError::into_inner);
+        (inner, over.timed_out())
     }
 
     /// Takes no more jobs, and says why. What waits is still done.

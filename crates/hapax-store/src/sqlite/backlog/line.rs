@@ -205,6 +205,10 @@ impl<'b> Left<'b> {
         std::str::from_utf8(self.bytes()?).ok()
     }
 
+    #[allow(
+        clippy::option_option,
+        reason = "a column may be absent, and so may the end of it"
+    )]
     fn some(&mut self) -> Option<Option<&'b [u8]>> {
         match self.cut(1)? {
             [0] => Some(None),
@@ -215,5 +219,76 @@ impl<'b> Left<'b> {
 
     fn number(&mut self) -> Option<i64> {
         Some(i64::from_le_bytes(self.cut(8)?.try_into().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_core::{
+        Claim, Fingerprint, Key, Move, Outcome, Owner, Record, Scope, Tenant, Time, Version,
+    };
+
+    use super::*;
+
+    /// A claim and its outcome, as a writer gets them.
+    fn moves() -> [Packed; 2] {
+        let scope = Scope::new(Tenant::DEFAULT, "POST:payments").unwrap();
+        let key = Key::new("order-7").unwrap();
+        let asked = Fingerprint::of(b"pay 10");
+        let claim = Claim::new(scope, key, asked, Owner::from_u128(7));
+        let now = Time::from_ms(1_700_000_000_000);
+        let step = Move::inserting(Record::granted(&claim, Version::seeded(now), now));
+        let settled = step.next.settled(Outcome::text(201, "paid"), now);
+        let end = Move::replacing(&step.next, settled);
+        [step, end].map(|step| Packed::of(step, None).unwrap())
+    }
+
+    fn noted() -> (Vec<u8>, usize) {
+        let [claim, outcome] = moves();
+        let mut bytes = Vec::new();
+        assert!(put_claim(&claim, &mut bytes));
+        let first = bytes.len();
+        assert!(put_outcome(&outcome, &mut bytes));
+        (bytes, first)
+    }
+
+    #[test]
+    fn what_is_noted_down_is_read_as_it_was() {
+        let (bytes, _) = noted();
+        let [claim, outcome] = moves();
+        let read: Vec<Line<'_>> = lines(&bytes).collect::<Result<_, _>>().unwrap();
+        let [Line::Claimed(claimed), Line::Settled(settled)] = read[..] else {
+            panic!("a claim and its outcome, not {read:?}")
+        };
+        let next = &claim.step.next;
+        assert_eq!(claimed.id, next.id.as_uuid().as_bytes());
+        assert_eq!((claimed.space, claimed.key), ("POST:payments", "order-7"));
+        assert_eq!(claimed.fingerprint, next.fingerprint.as_bytes());
+        assert_eq!(claimed.owner, 7_u128.to_be_bytes());
+        assert_eq!(claimed.expires_at, next.expires_at.as_ms());
+        assert_eq!((claimed.principal, claimed.subject), (None, None));
+        assert_eq!(settled.id, claimed.id);
+        assert_eq!(settled.version, outcome.step.next.version.0);
+        assert_eq!(settled.status, 201);
+        assert!(settled.body.is_some());
+    }
+
+    #[test]
+    fn a_move_that_is_cut_short_is_damaged_and_nothing_is_read_past_it() {
+        let (bytes, first) = noted();
+        for length in 1..bytes.len() {
+            let read: Vec<_> = lines(&bytes[..length]).collect();
+            let is_whole = length == first;
+            assert_eq!(read.iter().all(Result::is_ok), is_whole, "{length} bytes");
+            assert_eq!(read.len(), if length <= first { 1 } else { 2 }, "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_move_is_damaged() {
+        for bytes in [&[0][..], &[3, 1, 2], &[CLAIMED, 255, 255, 255, 255]] {
+            let read: Vec<_> = lines(bytes).collect();
+            assert!(matches!(&read[..], [Err(_)]), "{bytes:?}");
+        }
     }
 }

@@ -113,12 +113,12 @@ impl Backlog {
             Standing::Foreign => false,
         };
         let inner = self.inner();
-        let mut moved = HashSet::with_capacity(if is_busy { moves.len() } else { 0 });
+        let mut touched = HashSet::with_capacity(if is_busy { moves.len() } else { 0 });
         is_busy
             && inner.records.len() < KEYS_HARD_MAX
             && moves.iter().all(|packed| {
                 // A second move of one key goes by what the first made of it, which is not known yet.
-                let is_first = moved.insert(packed.step.next.id);
+                let is_first = touched.insert(packed.step.next.id);
                 (is_first || packed.write == Write::Insert) && inner.fits(packed)
             })
     }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Ledger, Move, Outcome, Record, Scan, State, Swap, Tenant};
+use hapax_core::{Fingerprint, Ledger, Move, Outcome, Record, Scan, State, Swap, Tenant};
 use hapax_store::conformance::Subject;
 use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
 use hapax_store::within::Claimed;
 use hapax_store::{Clock, SqliteLedger};
 
-use super::{beside, claim, count, folder, insert, open_in};
+use super::{beside, claim, count, folder, insert, open_in, sharing};
 use crate::vault::vault;
 
 const NOTED: &str = "SELECT count(1) FROM idempotency_backlog";
@@ -53,6 +53,13 @@ mod always {
 mod sealed {
     use super::open_sealed;
     hapax_store::ledger_conformance!(open_sealed);
+}
+
+/// A text that no compression makes small enough for a row.
+fn large() -> String {
+    let hashes = (0..400_u32).map(|n| Fingerprint::of(&n.to_le_bytes()));
+    let hashes: Vec<Fingerprint> = hashes.collect();
+    format!("{hashes:?}")
 }
 
 async fn claimed(ledger: &SqliteLedger, key: &str) -> Move {
@@ -213,33 +220,7 @@ async fn another_ledger_on_the_file_sees_and_changes_what_is_noted_down() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_busy_ledgers_on_one_file_grant_each_key_once() {
-    let folder = folder();
-    let ledgers = [0, 1].map(|_| Arc::new(open_in(&folder, busy())));
-    let mut tasks = Vec::new();
-    for n in 0..200 {
-        for (number, ledger) in (1..).zip(&ledgers) {
-            let ledger = ledger.clone();
-            tasks.push(tokio::spawn(async move {
-                let step = insert(&*ledger, &claim(&format!("k{n}"), number));
-                let swaps = ledger.swap(vec![step.clone()]).await.expect("it answers");
-                let stored = found(&ledger, &step.next)
-                    .await
-                    .expect("somebody was first");
-                match &swaps[0] {
-                    Swap::Written => assert_eq!(stored, *step.next),
-                    Swap::Stale(seen) => assert_eq!(seen.as_deref(), Some(&stored)),
-                }
-                swaps[0] == Swap::Written
-            }));
-        }
-    }
-    let mut written = 0;
-    for task in tasks {
-        written += usize::from(task.await.expect("no panic"));
-    }
-    assert_eq!(written, 200);
-    assert_eq!(listed(&ledgers[0]).await.min(50), 50);
-    assert_eq!(count(&beside(&ledgers[0]), FILED), 200);
+    sharing::two_grant_each_key_once(&busy()).await;
 }
 
 #[tokio::test]
@@ -250,7 +231,7 @@ async fn a_key_is_claimed_and_settled_in_one_swap() {
     let step = insert(&ledger, &claim("k", 1));
     let settled = step
         .next
-        .settled(Outcome::text(200, &"x".repeat(9000)), ledger.now());
+        .settled(Outcome::text(200, &large()), ledger.now());
     let swaps = ledger
         .swap(vec![
             step.clone(),
@@ -267,10 +248,9 @@ async fn a_large_answer_to_a_key_that_is_noted_down_is_kept_whole() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
     let step = claimed(&ledger, "k").await;
-    let text: String = (0..9000)
-        .map(|n| char::from(b'a' + (n * n % 23) as u8))
-        .collect();
-    let settled = step.next.settled(Outcome::text(200, &text), ledger.now());
+    let settled = step
+        .next
+        .settled(Outcome::text(200, &large()), ledger.now());
     let swaps = ledger
         .swap(vec![Move::replacing(&step.next, settled.clone())])
         .await

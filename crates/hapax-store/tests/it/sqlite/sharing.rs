@@ -10,8 +10,13 @@ use super::{beside, claim, count, folder, insert, open_in};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_ledgers_on_one_file_grant_each_key_once() {
+    two_grant_each_key_once(&SqliteOptions::default()).await;
+}
+
+/// Has two ledgers on one file claim the same keys at the same time.
+pub(super) async fn two_grant_each_key_once(options: &SqliteOptions) {
     let folder = folder();
-    let ledgers = [0, 1].map(|_| Arc::new(open_in(&folder, SqliteOptions::default())));
+    let ledgers = [0, 1].map(|_| Arc::new(open_in(&folder, options.clone())));
     let mut tasks = Vec::new();
     for (number, ledger) in ledgers.iter().enumerate() {
         for n in 0..200 {
@@ -39,13 +44,11 @@ async fn two_ledgers_on_one_file_grant_each_key_once() {
     }
 
     assert_eq!(written, 200);
-    assert_eq!(
-        count(
-            &beside(&ledgers[0]),
-            "SELECT count(1) FROM idempotency_keys"
-        ),
-        200
-    );
+    for ledger in &ledgers {
+        ledger.close().await.expect("it files what it noted down");
+    }
+    let rows = "SELECT count(1) FROM idempotency_keys";
+    assert_eq!(count(&beside(&ledgers[0]), rows), 200);
 }
 
 async fn ledgers_see(ledger: &SqliteLedger, claim: &hapax_core::Claim) -> hapax_core::Record {

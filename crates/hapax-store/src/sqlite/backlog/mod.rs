@@ -239,12 +239,13 @@ impl Inner {
         match packed.write {
             Write::Insert => {
                 known.is_some()
-                    || (matches!(step.next.state, State::Held(_))
+                    || (is_row(packed)
+                        && matches!(step.next.state, State::Held(_))
                         && !line::is_apart(packed.request.as_ref()))
             }
             Write::Settle => {
                 let body = packed.response.as_ref().and_then(|one| one.body.as_ref());
-                !line::is_apart(body)
+                step.next.version.0 > 0 && !line::is_apart(body)
             }
             Write::Renew => !is_current,
             Write::Replace => known.is_some() && !is_current,
@@ -256,6 +257,18 @@ impl Inner {
         self.records = HashMap::new();
         self.rows = 0;
     }
+}
+
+/// Whether the conditions of the table allow this claim, as far as types do not say so already. What they refuse is refused
+/// by the table, at once and to its caller: noted down it could never be filed.
+fn is_row(packed: &Packed) -> bool {
+    let next = &packed.step.next;
+    let is_fenced = next.hold().is_some_and(|hold| hold.epoch.0 <= next.version);
+    next.version.0 > 0
+        && is_fenced
+        && packed.asked.fingerprint.len() == 32
+        && (1..=255).contains(&next.key.as_str().len())
+        && (1..=200).contains(&next.scope.space.as_str().len())
 }
 
 fn is_same_key(one: &Record, other: &Record) -> bool {

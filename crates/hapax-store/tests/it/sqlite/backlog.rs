@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Fingerprint, Ledger, Move, Outcome, Record, Scan, State, Swap, Tenant};
+use hapax_core::{
+    Fingerprint, Kind, Ledger, Move, Outcome, Record, Scan, State, Swap, Tenant, Version,
+};
 use hapax_store::conformance::Subject;
 use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
 use hapax_store::sqlite::{SqliteOptions, rusqlite};
@@ -257,6 +259,26 @@ async fn a_large_answer_to_a_key_that_is_noted_down_is_kept_whole() {
         .expect("it answers");
     assert_eq!(swaps, [Swap::Written]);
     assert_eq!(found(&ledger, &settled).await, Some(settled));
+}
+
+#[tokio::test]
+async fn what_no_row_could_hold_is_refused_at_once_and_never_noted_down() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let held = claimed(&ledger, "held").await;
+    let mut bad = insert(&ledger, &claim("bad", 2));
+    Arc::make_mut(&mut bad.next).version = Version(-1);
+    let refused = ledger.swap(vec![bad]).await.expect_err("no such version");
+    assert_eq!(refused.kind(), Kind::Corrupt);
+
+    let mut end = held.next.settled(Outcome::text(200, "ok"), ledger.now());
+    end.version = Version(-1);
+    let end = Move::replacing(&held.next, end);
+    let refused = ledger.swap(vec![end]).await.expect_err("no such version");
+    assert_eq!(refused.kind(), Kind::Corrupt);
+
+    claimed(&ledger, "next").await;
+    assert_eq!(listed(&ledger).await, 2);
 }
 
 #[tokio::test]

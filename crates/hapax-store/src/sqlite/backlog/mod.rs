@@ -30,6 +30,9 @@ const FILE: &str = include_str!("../../../sql/sqlite/backlog_file.sql");
 
 /// So many keys are filed at once. More would share more pages, and hold up whoever comes meanwhile for longer.
 const KEYS_MAX: usize = 1024;
+/// A move of more than this is filed at once, so that what is known in memory is bounded. A row may hold a body that is small
+/// only while it is packed.
+const MOVE_BYTES_MAX: usize = 16 * 1024;
 /// Should filing fail, so many keys wait for it at most.
 const KEYS_HARD_MAX: usize = 4 * KEYS_MAX;
 
@@ -228,7 +231,8 @@ impl Inner {
     /// Whether a move can be noted down, or done beside the backlog since its key has a row or is refused.
     fn fits(&self, packed: &Packed) -> bool {
         let step = &packed.step;
-        if step.note.is_some() || step.purges {
+        let bytes = packed.bytes() + packed.asked.path.len();
+        if step.note.is_some() || step.purges || bytes > MOVE_BYTES_MAX {
             return false;
         }
         let known = self.records.get(&step.next.id);

@@ -140,9 +140,15 @@ async fn a_quiet_ledger_files_by_itself() {
     settled(&ledger, "k").await;
 
     let raw = beside(&ledger);
-    while count(&raw, NOTED) > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let filed = async {
+        while count(&raw, NOTED) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, filed)
+        .await
+        .expect("it is filed");
     assert_eq!(count(&raw, FILED), 1);
 }
 
@@ -258,6 +264,25 @@ async fn a_large_answer_to_a_key_that_is_noted_down_is_kept_whole() {
         .await
         .expect("it answers");
     assert_eq!(swaps, [Swap::Written]);
+    assert_eq!(found(&ledger, &settled).await, Some(settled));
+}
+
+#[tokio::test]
+async fn a_body_that_is_small_only_while_packed_is_filed_at_once() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let step = claimed(&ledger, "k").await;
+    let text = "x".repeat(1 << 20);
+    let settled = step.next.settled(Outcome::text(200, &text), ledger.now());
+    let swaps = vec![Move::replacing(&step.next, settled.clone())];
+    assert_eq!(
+        ledger.swap(swaps).await.expect("it answers"),
+        [Swap::Written]
+    );
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 1));
+    let apart = "SELECT response_body_apart FROM idempotency_keys";
+    assert_eq!(count(&raw, apart), 0, "its row holds it");
     assert_eq!(found(&ledger, &settled).await, Some(settled));
 }
 

@@ -12,5 +12,5 @@ CREATE TABLE idempotency_backlog (
 CREATE TRIGGER idempotency_keys_come_after_the_backlog BEFORE INSERT ON idempotency_keys
 WHEN EXISTS (SELECT 1 FROM idempotency_backlog)
 BEGIN
-    SELECT raise(ROLLBACK, 'the backlog of this ledger is not filed; upgrade every program that uses the file');
+    SELECT raise(ABORT, 'the backlog of this ledger is not filed; upgrade every program that uses the file');
 END;

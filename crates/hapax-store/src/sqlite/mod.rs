@@ -11,6 +11,7 @@ mod entries;
 mod fault;
 mod jobs;
 mod ledger;
+mod making;
 mod migrate;
 mod moves;
 mod moving;

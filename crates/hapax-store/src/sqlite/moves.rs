@@ -11,7 +11,8 @@ use super::queue::{Done, Effect};
 use super::rows;
 use crate::row::{Applied, Row};
 
-const INSERT: &str = include_str!("../../sql/sqlite/insert.sql");
+/// Writes a new row. Also what is filed is written by it.
+pub(super) const INSERT: &str = include_str!("../../sql/sqlite/insert.sql");
 const REPLACE: &str = include_str!("../../sql/sqlite/replace.sql");
 const RENEW: &str = include_str!("../../sql/sqlite/renew.sql");
 const SETTLE: &str = include_str!("../../sql/sqlite/settle.sql");

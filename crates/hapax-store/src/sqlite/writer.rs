@@ -12,14 +12,13 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::NAME;
-use super::backlog::{self, Backlog, Staged, Standing};
+use super::backlog::Backlog;
 use super::connection::{self, empty_log};
 use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io, is_unwritable};
+use super::making::{Kept, Made};
 use super::moves;
-use super::pack::Packed;
 use super::purges::Purges;
-use super::queue::{Done, Effect, Job, Queue, Taken};
-use crate::row::Applied;
+use super::queue::{Done, Job, Queue, Taken};
 
 const OPERATION: &str = "writing to the ledger";
 const AFTER_PANIC: &str = "the writer stopped on a bug; restart the process";
@@ -50,26 +49,13 @@ pub(super) struct Writer {
 /// One answer per job, and why no later group may be tried, if so.
 type Committed = (Vec<Result<(), Error>>, Option<&'static str>);
 
-/// What a transaction did, before it is committed.
-struct Made {
-    ended: Vec<Result<Done, Error>>,
-    backlog: Noted,
-}
-
-/// What a transaction did to the backlog.
-enum Noted {
-    Untouched,
-    Added(Staged),
-    Filed,
-}
-
 /// A group that was not committed.
-struct Failure {
-    error: Error,
+pub(super) struct Failure {
+    pub(super) error: Error,
     /// Why no later group may be tried, if so.
-    stop: Option<&'static str>,
+    pub(super) stop: Option<&'static str>,
     /// Whether there is no room, or nothing may be written at all.
-    is_full: bool,
+    pub(super) is_full: bool,
 }
 
 /// Leaves nobody waiting when the thread ends, by a panic too.
@@ -221,7 +207,7 @@ impl Writer {
         let shown = self.catch_up().map_err(fatal)?;
         let Made { ended, backlog } = self.make(jobs)?;
         let done = || ended.iter().filter_map(|one| one.as_ref().ok());
-        if matches!(backlog, Noted::Untouched) && !done().any(|one| one.effect.wrote) {
+        if matches!(backlog, Kept::Untouched) && !done().any(|one| one.effect.wrote) {
             // Nothing changed: nothing to sync.
             self.execute("ROLLBACK").map_err(fatal)?;
             let answers = ended.into_iter().map(|one| one.map(drop)).collect();
@@ -242,9 +228,9 @@ impl Writer {
             }
         })?;
         match backlog {
-            Noted::Untouched => {}
-            Noted::Added(staged) => self.backlog.committed(staged),
-            Noted::Filed => self.backlog.filed(),
+            Kept::Untouched => {}
+            Kept::Added(staged) => self.backlog.committed(staged),
+            Kept::Filed => self.backlog.filed(),
         }
         if !jobs.is_empty() {
             measure(jobs, begun);
@@ -264,81 +250,6 @@ impl Writer {
         };
         let answers = ended.into_iter().map(|one| one.and_then(answer));
         Ok((answers.collect(), stop))
-    }
-
-    /// Does the work of a group: notes it down if there is much of it and all of it can be, else does it on the rows, which
-    /// are whole once the backlog is filed.
-    fn make(&self, jobs: &mut [Box<dyn Job>]) -> Result<Made, Failure> {
-        let mut standing = self.backlog.standing(&self.connection).map_err(fatal)?;
-        if let Some(made) = self.note_down(jobs, standing)? {
-            return Ok(made);
-        }
-        self.file_before(standing)?;
-        let ended = match self.run_all(jobs) {
-            Ok(ended) => ended,
-            // One job cannot be done. Once more, so that it alone is undone.
-            Err(Fault::Own(_)) => {
-                self.execute("ROLLBACK").map_err(fatal)?;
-                self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
-                standing = self.backlog.standing(&self.connection).map_err(fatal)?;
-                self.file_before(standing)?;
-                self.run_each(jobs).map_err(fatal)?
-            }
-            Err(Fault::Group(error)) => return Err(fatal(error)),
-        };
-        let backlog = if standing == Standing::Empty {
-            Noted::Untouched
-        } else {
-            Noted::Filed
-        };
-        Ok(Made { ended, backlog })
-    }
-
-    fn file_before(&self, standing: Standing) -> Result<(), Failure> {
-        if standing == Standing::Empty {
-            return Ok(());
-        }
-        backlog::file(&self.connection).map_err(fault)
-    }
-
-    /// Notes the moves of a group down, if they are many and all fit.
-    fn note_down(
-        &self,
-        jobs: &mut [Box<dyn Job>],
-        standing: Standing,
-    ) -> Result<Option<Made>, Failure> {
-        let mut moving = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            match job.as_moving() {
-                Some(job) => moving.push(job),
-                None => return Ok(None),
-            }
-        }
-        let moves: Vec<&Packed> = moving.iter().flat_map(|job| job.packed()).collect();
-        if moves.is_empty() || !self.backlog.takes(standing, &moves) {
-            return Ok(None);
-        }
-        let mut staged = Staged::default();
-        let mut ended = Vec::with_capacity(moving.len());
-        for job in moving {
-            let note = |packed| self.backlog.note(&self.connection, packed, &mut staged);
-            let made: Vec<Applied> = job
-                .packed()
-                .iter()
-                .map(note)
-                .collect::<Result<_, _>>()
-                .map_err(fault)?;
-            let wrote = made.iter().any(|one| matches!(one, Applied::Written));
-            ended.push(Ok(Done::from(Effect { wrote, purged: 0 })));
-            job.set_made(made);
-        }
-        let added = self.backlog.put(&self.connection, &staged).map_err(fatal)?;
-        let backlog = if added {
-            Noted::Added(staged)
-        } else {
-            Noted::Untouched
-        };
-        Ok(Some(Made { ended, backlog }))
     }
 
     /// Takes what was erased out of the log too. If somebody holds the log, a later checkpoint does it.
@@ -376,14 +287,20 @@ impl Writer {
     }
 
     /// Runs all jobs; the first that fails ends the transaction for all.
-    fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<Done, Error>>, Fault> {
+    pub(super) fn run_all(
+        &self,
+        jobs: &mut [Box<dyn Job>],
+    ) -> Result<Vec<Result<Done, Error>>, Fault> {
         jobs.iter_mut()
             .map(|job| job.run(&self.connection).map(Ok))
             .collect()
     }
 
     /// Runs all jobs; one that fails by itself leaves nothing behind.
-    fn run_each(&self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<Done, Error>>> {
+    pub(super) fn run_each(
+        &self,
+        jobs: &mut [Box<dyn Job>],
+    ) -> rusqlite::Result<Vec<Result<Done, Error>>> {
         let mut effects = Vec::with_capacity(jobs.len());
         for job in jobs {
             self.execute("SAVEPOINT job")?;
@@ -410,7 +327,7 @@ impl Writer {
         (!self.connection.is_autocommit()).then_some(AFTER_FAILED_ROLLBACK)
     }
 
-    fn execute(&self, command: &'static str) -> rusqlite::Result<()> {
+    pub(super) fn execute(&self, command: &'static str) -> rusqlite::Result<()> {
         self.connection
             .prepare_cached(command)?
             .execute([])
@@ -427,7 +344,7 @@ enum Filing {
 }
 
 /// A fault that fails the whole group.
-fn fault(fault: Fault) -> Failure {
+pub(super) fn fault(fault: Fault) -> Failure {
     match fault {
         Fault::Group(error) => fatal(error),
         Fault::Own(error) => Failure {
@@ -439,7 +356,7 @@ fn fault(fault: Fault) -> Failure {
 }
 
 /// A failure before COMMIT: nothing of the group is written.
-fn fatal(error: rusqlite::Error) -> Failure {
+pub(super) fn fatal(error: rusqlite::Error) -> Failure {
     let stop = is_failed_sync(&error).then_some(AFTER_FAILED_SYNC);
     Failure {
         is_full: is_unwritable(&error),
@@ -466,7 +383,7 @@ mod tests {
     use super::super::SqliteOptions;
     use super::super::connection::Role;
     use super::super::migrate;
-    use super::super::queue::Task;
+    use super::super::queue::{Effect, Task};
     use super::*;
 
     #[test]

@@ -26,7 +26,6 @@ const DROP: &str = include_str!("../../../sql/sqlite/backlog_drop.sql");
 const WAITS: &str = include_str!("../../../sql/sqlite/backlog_waits.sql");
 const COUNT: &str = include_str!("../../../sql/sqlite/backlog_count.sql");
 const STANDING: &str = include_str!("../../../sql/sqlite/backlog_standing.sql");
-const FILE: &str = include_str!("../../../sql/sqlite/backlog_file.sql");
 
 /// So many keys are filed at once. More would share more pages, and hold up whoever comes meanwhile for longer.
 const KEYS_MAX: usize = 1024;
@@ -303,9 +302,11 @@ pub(super) fn file(connection: &Connection) -> Result<(), Fault> {
     filings.sort_unstable_by_key(|one| (one.claimed.tenant, one.claimed.id));
     // First, since no row is taken beside a backlog.
     connection.prepare_cached(DROP)?.execute([])?;
-    let mut statement = connection.prepare_cached(FILE)?;
+    let mut statement = connection.prepare_cached(moves::INSERT)?;
     for filing in &filings {
-        insert(&mut statement, filing)?;
+        if insert(&mut statement, filing)? == 0 {
+            return Err(damaged("a key in it has a row already").into());
+        }
     }
     Ok(())
 }

@@ -1,0 +1,100 @@
+//! What the writer does inside a transaction: it notes a group down or works on rows. Beginning and ending are the writer's.
+
+use hapax_core::Error;
+
+use super::backlog::{self, Staged, Standing};
+use super::fault::Fault;
+use super::pack::Packed;
+use super::queue::{Done, Effect, Job};
+use super::writer::{Failure, Writer, fatal, fault};
+use crate::row::Applied;
+
+/// What a transaction did, before it is committed.
+pub(super) struct Made {
+    pub(super) ended: Vec<Result<Done, Error>>,
+    pub(super) backlog: Kept,
+}
+
+/// What a transaction did to the backlog.
+pub(super) enum Kept {
+    Untouched,
+    Added(Staged),
+    Filed,
+}
+
+impl Writer {
+    /// Does the work of a group: notes it down if there is much of it and all of it can be, else does it on the rows, which
+    /// are whole once the backlog is filed.
+    pub(super) fn make(&self, jobs: &mut [Box<dyn Job>]) -> Result<Made, Failure> {
+        let mut standing = self.backlog.standing(&self.connection).map_err(fatal)?;
+        if let Some(made) = self.note_down(jobs, standing)? {
+            return Ok(made);
+        }
+        self.file_before(standing)?;
+        let ended = match self.run_all(jobs) {
+            Ok(ended) => ended,
+            // One job cannot be done. Once more, so that it alone is undone.
+            Err(Fault::Own(_)) => {
+                self.execute("ROLLBACK").map_err(fatal)?;
+                self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
+                standing = self.backlog.standing(&self.connection).map_err(fatal)?;
+                self.file_before(standing)?;
+                self.run_each(jobs).map_err(fatal)?
+            }
+            Err(Fault::Group(error)) => return Err(fatal(error)),
+        };
+        let backlog = if standing == Standing::Empty {
+            Kept::Untouched
+        } else {
+            Kept::Filed
+        };
+        Ok(Made { ended, backlog })
+    }
+
+    fn file_before(&self, standing: Standing) -> Result<(), Failure> {
+        if standing == Standing::Empty {
+            return Ok(());
+        }
+        backlog::file(&self.connection).map_err(fault)
+    }
+
+    /// Notes the moves of a group down, if they are many and all fit.
+    fn note_down(
+        &self,
+        jobs: &mut [Box<dyn Job>],
+        standing: Standing,
+    ) -> Result<Option<Made>, Failure> {
+        let mut moving = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match job.as_moving() {
+                Some(job) => moving.push(job),
+                None => return Ok(None),
+            }
+        }
+        let moves: Vec<&Packed> = moving.iter().flat_map(|job| job.packed()).collect();
+        if moves.is_empty() || !self.backlog.takes(standing, &moves) {
+            return Ok(None);
+        }
+        let mut staged = Staged::default();
+        let mut ended = Vec::with_capacity(moving.len());
+        for job in moving {
+            let note = |packed| self.backlog.note(&self.connection, packed, &mut staged);
+            let made: Vec<Applied> = job
+                .packed()
+                .iter()
+                .map(note)
+                .collect::<Result<_, _>>()
+                .map_err(fault)?;
+            let wrote = made.iter().any(|one| matches!(one, Applied::Written));
+            ended.push(Ok(Done::from(Effect { wrote, purged: 0 })));
+            job.set_made(made);
+        }
+        let added = self.backlog.put(&self.connection, &staged).map_err(fatal)?;
+        let backlog = if added {
+            Kept::Added(staged)
+        } else {
+            Kept::Untouched
+        };
+        Ok(Some(Made { ended, backlog }))
+    }
+}

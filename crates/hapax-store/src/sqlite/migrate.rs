@@ -17,12 +17,16 @@ static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_
 
 /// The migration that takes the jobs of an older program over.
 const JOBS: i64 = 5;
+/// The migration that adds column by column, and what makes the same of a file that is new.
+const T1: i64 = 8;
+const T1_IN_A_NEW_FILE: &str = include_str!("../../migrations/sqlite/new/0008_t1.sql");
 
 const TABLE: &str = include_str!("../../sql/sqlite/migration_table.sql");
 const EXISTS: &str = include_str!("../../sql/sqlite/migration_exists.sql");
 const LIST: &str = include_str!("../../sql/sqlite/migration_list.sql");
 const NAMES: &str = include_str!("../../sql/sqlite/migration_names.sql");
 const RECORD: &str = include_str!("../../sql/sqlite/migration_record.sql");
+const IS_NEW: &str = include_str!("../../sql/sqlite/migration_is_new.sql");
 
 const OPERATION: &str = "migrating the database";
 
@@ -62,11 +66,14 @@ pub(super) fn migrate(connection: &mut Connection, now: Time) -> Result<Vec<&'st
         .map_err(|error| failed(OPERATION, error))?;
     // Asked again under the lock: another process may have been first.
     let todo = todo(&transaction)?;
+    let is_new = transaction
+        .query_row(IS_NEW, [], |row| row.get(0))
+        .map_err(|error| failed(OPERATION, error))?;
     transaction
         .execute_batch(TABLE)
         .map_err(|error| failed(OPERATION, error))?;
     for migration in &todo {
-        run(&transaction, migration, now)?;
+        run(&transaction, migration, is_new, now)?;
     }
     transaction
         .commit()
@@ -74,12 +81,21 @@ pub(super) fn migrate(connection: &mut Connection, now: Time) -> Result<Vec<&'st
     Ok(todo.iter().map(|migration| migration.name).collect())
 }
 
-fn run(connection: &Connection, migration: &Migration, now: Time) -> Result<(), Error> {
+fn run(
+    connection: &Connection,
+    migration: &Migration,
+    is_new: bool,
+    now: Time,
+) -> Result<(), Error> {
     let old = match migration.number {
         JOBS => import::aside(connection)?,
         _ => None,
     };
-    let ran = connection.execute_batch(migration.sql).and_then(|()| {
+    let sql = match migration.number {
+        T1 if is_new => T1_IN_A_NEW_FILE,
+        _ => migration.sql,
+    };
+    let ran = connection.execute_batch(sql).and_then(|()| {
         let row = params![
             migration.number,
             migration.name,
@@ -137,6 +153,29 @@ mod tests {
         let mut connection = connection::open(&path, &options, Role::Writer).unwrap();
         migrate(&mut connection, options.clock.now()).unwrap();
         (folder, connection)
+    }
+
+    /// All that a file says of its tables, indexes and triggers.
+    fn schema(connection: &Connection) -> Vec<(String, String, Option<String>)> {
+        let mut list = connection
+            .prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY rowid")
+            .unwrap();
+        let rows = list.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        rows.unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_new_file_is_made_the_same_as_by_every_migration_in_its_turn() {
+        let (_folder, made) = migrated();
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::default();
+        let path = connection::prepare(&folder.path().join("ledger.db")).unwrap();
+        let grown = connection::open(&path, &options, Role::Writer).unwrap();
+        grown.execute_batch(TABLE).unwrap();
+        for migration in ALL {
+            run(&grown, migration, false, options.clock.now()).unwrap();
+        }
+        assert_eq!(schema(&made), schema(&grown));
     }
 
     #[test]

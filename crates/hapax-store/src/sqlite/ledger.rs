@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::moves;
 use super::moving::Moving;
 use super::pack::{self, Packed};
-use super::queue::Effect;
+use super::queue::{Effect, Task};
 use super::{NAME, SqliteLedger, notes, pages, rows, tenant_keys};
 use crate::row::Applied;
 use crate::vault::Vault;
@@ -86,8 +86,10 @@ impl Ledger for SqliteLedger {
             let found = self.read(move |connection| {
                 match (backlog.standing_to_read(connection)?, &noted) {
                     (Standing::Foreign, _) => return Ok(Found::Unfiled),
-                    (Standing::Own, Some(record)) => return Ok(Found::Noted(record.clone())),
-                    (Standing::Own, None) | (Standing::Empty, _) => {}
+                    (Standing::Own, Some(noted)) if backlog.is_current(noted) => {
+                        return Ok(Found::Noted(noted.record.clone()));
+                    }
+                    (Standing::Own, _) | (Standing::Empty, _) => {}
                 }
                 find(connection, vault.as_deref(), tenant, id).map(Found::Filed)
             });
@@ -136,9 +138,10 @@ impl Ledger for SqliteLedger {
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
         let clock = self.clock.clone();
-        Box::pin(self.write(1, 0, move |connection| {
+        let (job, answered) = Task::new(1, 0, move |connection| {
             rows::sweep(connection, sweep, clock.now())
-        }))
+        });
+        Box::pin(self.written(job.making_room(), answered))
     }
 
     fn check(&self) -> Answer<'_, ()> {

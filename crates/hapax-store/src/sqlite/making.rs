@@ -1,5 +1,8 @@
 //! What the writer does inside a transaction: it notes a group down or works on rows. Beginning and ending are the writer's.
 
+use std::slice;
+use std::sync::atomic::Ordering;
+
 use hapax_core::Error;
 
 use super::backlog::{self, Staged, Standing};
@@ -27,17 +30,25 @@ impl Writer {
     /// are whole once the backlog is filed.
     pub(super) fn make(&self, jobs: &mut [Box<dyn Job>]) -> Result<Made, Failure> {
         let mut standing = self.backlog.standing(&self.connection).map_err(fatal)?;
-        if let Some(made) = self.note_down(jobs, standing)? {
-            return Ok(made);
+        match self.note_down(jobs, standing) {
+            Ok(Some(made)) => return Ok(made),
+            Ok(None) => {}
+            // One move cannot be made. On the rows, so that it alone is undone.
+            Err(Fault::Own(_)) => standing = self.begin_again().map_err(fatal)?,
+            Err(Fault::Group(error)) => return Err(fatal(error)),
         }
-        self.file_before(standing)?;
+        match self.file_before(standing) {
+            Ok(()) => {}
+            Err(failure) if failure.is_full && jobs.iter().any(|job| job.makes_room()) => {
+                return self.make_room(jobs, &failure.error);
+            }
+            Err(failure) => return Err(failure),
+        }
         let ended = match self.run_all(jobs) {
             Ok(ended) => ended,
             // One job cannot be done. Once more, so that it alone is undone.
             Err(Fault::Own(_)) => {
-                self.execute("ROLLBACK").map_err(fatal)?;
-                self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
-                standing = self.backlog.standing(&self.connection).map_err(fatal)?;
+                standing = self.begin_again().map_err(fatal)?;
                 self.file_before(standing)?;
                 self.run_each(jobs).map_err(fatal)?
             }
@@ -49,6 +60,34 @@ impl Writer {
             Kept::Filed
         };
         Ok(Made { ended, backlog })
+    }
+
+    /// Takes back what was done and begins anew. Returns what waits then.
+    fn begin_again(&self) -> rusqlite::Result<Standing> {
+        // Some errors have ended the transaction already.
+        if !self.connection.is_autocommit() {
+            self.execute("ROLLBACK")?;
+        }
+        self.execute("BEGIN IMMEDIATE")?;
+        self.backlog.standing(&self.connection)
+    }
+
+    /// Does what gives room back, beside a backlog that cannot be filed for want of it, and refuses the rest.
+    fn make_room(&self, jobs: &mut [Box<dyn Job>], why: &Error) -> Result<Made, Failure> {
+        self.is_full.store(true, Ordering::Release);
+        self.begin_again().map_err(fatal)?;
+        let mut ended = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            if job.makes_room() {
+                ended.extend(self.run_each(slice::from_mut(job)).map_err(fatal)?);
+            } else {
+                ended.push(Err(why.clone()));
+            }
+        }
+        Ok(Made {
+            ended,
+            backlog: Kept::Untouched,
+        })
     }
 
     fn file_before(&self, standing: Standing) -> Result<(), Failure> {
@@ -63,7 +102,7 @@ impl Writer {
         &self,
         jobs: &mut [Box<dyn Job>],
         standing: Standing,
-    ) -> Result<Option<Made>, Failure> {
+    ) -> Result<Option<Made>, Fault> {
         let mut moving = Vec::with_capacity(jobs.len());
         for job in jobs {
             match job.as_moving() {
@@ -79,17 +118,12 @@ impl Writer {
         let mut ended = Vec::with_capacity(moving.len());
         for job in moving {
             let note = |packed| self.backlog.note(&self.connection, packed, &mut staged);
-            let made: Vec<Applied> = job
-                .packed()
-                .iter()
-                .map(note)
-                .collect::<Result<_, _>>()
-                .map_err(fault)?;
+            let made: Vec<Applied> = job.packed().iter().map(note).collect::<Result<_, _>>()?;
             let wrote = made.iter().any(|one| matches!(one, Applied::Written));
             ended.push(Ok(Done::from(Effect { wrote, purged: 0 })));
             job.set_made(made);
         }
-        let added = self.backlog.put(&self.connection, &staged).map_err(fatal)?;
+        let added = self.backlog.put(&self.connection, &staged)?;
         let backlog = if added {
             Kept::Added(staged)
         } else {

@@ -321,8 +321,15 @@ fn file_what_was_left(connection: &mut Connection) -> Result<(), Error> {
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
-    backlog::file(&transaction).map_err(|fault| fault.into_error("filing the backlog"))?;
-    transaction.commit().map_err(failed)
+    match backlog::file(&transaction) {
+        Ok(()) => transaction.commit().map_err(failed),
+        Err(Fault::Group(error)) if fault::is_full(&error) => {
+            // Sweeping makes room. Until then it waits, and whoever asks for what it holds is told why.
+            tracing::warn!(store = NAME, %error, "what was noted down is not filed: there is no room");
+            Ok(())
+        }
+        Err(fault) => Err(fault.into_error("filing the backlog")),
+    }
 }
 
 fn unanswered(kind: Kind) -> Error {

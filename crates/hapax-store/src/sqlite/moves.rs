@@ -72,12 +72,15 @@ pub(super) fn stale(next: &Record, stored: Option<Row>) -> Result<Applied, Fault
             if row.route_pattern != next.scope.space.as_str()
                 || row.idempotency_key != next.key.as_str() =>
         {
-            Err(Error::new(Kind::Corrupt, "moving a record")
-                .because("two keys share one id")
-                .into())
+            Err(shared_id().into())
         }
         stored => Ok(Applied::Stale(stored.map(Box::new))),
     }
+}
+
+/// Why a move is refused whose id belongs to another key.
+pub(super) fn shared_id() -> Error {
+    Error::new(Kind::Corrupt, "moving a record").because("two keys share one id")
 }
 
 /// How often a settled outcome was taken back, as far as this transaction sees.

@@ -46,6 +46,10 @@ pub(super) trait Job: Send {
     fn bytes(&self) -> usize;
     /// Whether what it writes may be lost with the power.
     fn is_provisional(&self) -> bool;
+    /// Whether it gives room back, so that it is done on a full disk where nothing else can be.
+    fn makes_room(&self) -> bool {
+        false
+    }
     /// Does the work. May be called again after its effect was rolled back.
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault>;
     /// The same job, if all it does is to move records.
@@ -60,6 +64,7 @@ pub(super) trait Job: Send {
 pub(super) struct Task<T, F> {
     moves: usize,
     bytes: usize,
+    makes_room: bool,
     run: F,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, Error>>,
@@ -82,12 +87,19 @@ where
             Box::new(Self {
                 moves,
                 bytes,
+                makes_room: false,
                 run,
                 made: None,
                 answer,
             }),
             answered,
         )
+    }
+
+    /// The same job, which gives room back.
+    pub(super) fn making_room(mut self: Box<Self>) -> Box<Self> {
+        self.makes_room = true;
+        self
     }
 }
 
@@ -107,6 +119,10 @@ where
 
     fn is_provisional(&self) -> bool {
         false
+    }
+
+    fn makes_room(&self) -> bool {
+        self.makes_room
     }
 
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {

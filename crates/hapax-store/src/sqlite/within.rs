@@ -173,16 +173,38 @@ impl<'t> Within<'t> {
         let (tenant, purges) = (step.next.scope.tenant.as_uuid(), step.purges);
         let rings = self.rings(tenant, now)?;
         let packed = Packed::of(step, rings.get(tenant))?;
-        if backlog::waits(self.connection)? {
-            backlog::file(self.connection)?;
-        }
-        let applied = moves::apply(self.connection, &packed)?;
+        let applied = self.overwriting(|connection| {
+            if backlog::waits(connection)? {
+                backlog::file(connection)?;
+            }
+            moves::apply(connection, &packed)
+        })?;
         if purges && matches!(applied, Applied::Written) {
             // Caches are told by the next write of any ledger on the file. Until then they are not wrong: within
             // a transaction only an outcome whose time is over is taken back, and those are not replayed.
             moves::raise_purge_count(self.connection, 0, 1)?;
         }
         Ok(applied.open(&rings)?)
+    }
+
+    /// Does something so that what is removed is overwritten, whatever the caller's connection does otherwise: erasing a key
+    /// later would not find what was left of it.
+    fn overwriting<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let set = |to: i64| {
+            let told = |_: &rusqlite::Row<'_>| Ok(());
+            self.connection
+                .pragma_update_and_check(None, "secure_delete", to, told)
+        };
+        let before: i64 = self
+            .connection
+            .pragma_query_value(None, "secure_delete", |row| row.get(0))?;
+        set(1)?;
+        let done = work(self.connection);
+        set(before)?;
+        done
     }
 
     fn rings(&self, tenant: Uuid, now: Time) -> Result<Rings, Fault> {

@@ -9,6 +9,7 @@ mod line;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use hapax_core::{Error, Kind, Record, RecordId, State, Tenant, ledger::Write};
 use rusqlite::{Connection, Statement, params};
@@ -32,6 +33,8 @@ const KEYS_MAX: usize = 1024;
 /// A move of more than this is filed at once, so that what is known in memory is bounded. A row may hold a body that is small
 /// only while it is packed.
 const MOVE_BYTES_MAX: usize = 16 * 1024;
+/// So long a move waits at most while others come, be they ever so few.
+const AGE_MAX: Duration = Duration::from_secs(1);
 /// Should filing fail, so many keys wait for it at most.
 const KEYS_HARD_MAX: usize = 4 * KEYS_MAX;
 
@@ -51,6 +54,10 @@ struct Inner {
     records: HashMap<RecordId, Arc<Record>>,
     /// How many rows it has.
     rows: i64,
+    /// When the first of them was committed.
+    since: Option<Instant>,
+    /// How often nothing was left. What was known before says nothing of what is noted down after.
+    generation: u64,
     /// The file's count of changes by others when the rows were last looked at.
     changes_seen: Option<i64>,
 }
@@ -63,6 +70,13 @@ pub(super) enum Standing {
     Own,
     /// Something that it does not know.
     Foreign,
+}
+
+/// What was known of a key, and when.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub(super) record: Arc<Record>,
+    generation: u64,
 }
 
 /// What one transaction adds, until it is committed.
@@ -135,6 +149,12 @@ impl Backlog {
         let next = &packed.step.next;
         let known = staged.records.get(&next.id).cloned();
         let known = known.or_else(|| self.inner().records.get(&next.id).cloned());
+        if known
+            .as_ref()
+            .is_some_and(|record| !is_same_key(record, next))
+        {
+            return Err(moves::shared_id().into());
+        }
         let is_noted = match (packed.write, known) {
             (Write::Insert, None) => {
                 if let Some(row) = rows::find(connection, next.scope.tenant, next.id)? {
@@ -177,6 +197,7 @@ impl Backlog {
         }
         let mut inner = self.inner();
         inner.rows += 1;
+        inner.since.get_or_insert_with(Instant::now);
         inner.records.extend(staged.records);
     }
 
@@ -197,14 +218,25 @@ impl Backlog {
 
     /// Whether it is time to file.
     pub(super) fn is_full(&self) -> bool {
-        self.inner().records.len() >= KEYS_MAX
+        let inner = self.inner();
+        inner.records.len() >= KEYS_MAX
+            || inner.since.is_some_and(|since| since.elapsed() >= AGE_MAX)
     }
 
-    /// What was noted down for this key. Good only if, asked after it, [`standing_to_read`] is [`Standing::Own`].
-    pub(super) fn find(&self, tenant: Tenant, id: RecordId) -> Option<Arc<Record>> {
+    /// What was noted down for this key. Good only if, asked after it, [`Backlog::standing_to_read`] is [`Standing::Own`] and
+    /// the generation is the same.
+    pub(super) fn find(&self, tenant: Tenant, id: RecordId) -> Option<Noted> {
         let inner = self.inner();
         let record = inner.records.get(&id)?;
-        (record.scope.tenant == tenant).then(|| record.clone())
+        (record.scope.tenant == tenant).then(|| Noted {
+            record: record.clone(),
+            generation: inner.generation,
+        })
+    }
+
+    /// Whether nothing has been filed, by whomever, since this was looked up.
+    pub(super) fn is_current(&self, noted: &Noted) -> bool {
+        self.inner().generation == noted.generation
     }
 
     /// Whose moves wait, as a reader sees it.
@@ -230,7 +262,11 @@ impl Inner {
     /// Whether a move can be noted down, or done beside the backlog since its key has a row or is refused.
     fn fits(&self, packed: &Packed) -> bool {
         let step = &packed.step;
-        let bytes = packed.bytes() + packed.asked.path.len();
+        let request = &step.next.request;
+        let bytes = packed.bytes()
+            + packed.asked.path.len()
+            + request.content_type.len()
+            + request.method.len();
         if step.note.is_some() || step.purges || bytes > MOVE_BYTES_MAX {
             return false;
         }
@@ -259,6 +295,8 @@ impl Inner {
         // What a burst needed is not kept for the quiet after it.
         self.records = HashMap::new();
         self.rows = 0;
+        self.since = None;
+        self.generation += 1;
     }
 }
 
@@ -371,4 +409,34 @@ fn insert(statement: &mut Statement<'_>, filing: &Filing<'_>) -> rusqlite::Resul
 
 fn damaged(why: &'static str) -> Error {
     Error::new(Kind::Corrupt, "filing the backlog").because(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_core::{Claim, Fingerprint, Key, Owner, Scope, Time, Version};
+
+    use super::*;
+
+    #[test]
+    fn what_was_known_before_a_filing_is_not_relied_on_after_it() {
+        let scope = Scope::new(Tenant::DEFAULT, "POST:payments").unwrap();
+        let key = Key::new("order-7").unwrap();
+        let claim = Claim::new(scope, key, Fingerprint::of(b"pay 10"), Owner::from_u128(7));
+        let now = Time::from_ms(1_700_000_000_000);
+        let record = Arc::new(Record::granted(&claim, Version::seeded(now), now));
+        let staged = || Staged {
+            records: HashMap::from([(record.id, record.clone())]),
+            lines: vec![0],
+        };
+
+        let backlog = Backlog::new(1);
+        backlog.committed(staged());
+        let noted = backlog.find(Tenant::DEFAULT, record.id).unwrap();
+        assert!(backlog.is_current(&noted));
+        backlog.filed();
+        assert!(!backlog.is_current(&noted));
+        // Something else is noted down since, so the file says that this ledger has a backlog.
+        backlog.committed(staged());
+        assert!(!backlog.is_current(&noted));
+    }
 }

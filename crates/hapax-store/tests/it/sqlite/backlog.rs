@@ -185,16 +185,22 @@ async fn closing_leaves_nothing_unfiled() {
     assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 1));
 }
 
-#[tokio::test]
-async fn what_a_dead_process_noted_down_is_there_when_the_file_is_opened_again() {
-    let (folder, copy) = (folder(), tempfile::tempdir().expect("a folder"));
-    let ledger = open_in(&folder, busy());
-    let kept = settled(&ledger, "k").await;
-    let held = claimed(&ledger, "l").await;
-    // As kill -9 leaves it: the file and its log, and nobody who remembers.
+/// What kill -9 would leave of a ledger: its file and its log, and nobody who remembers.
+fn left_by_a_dead_process(folder: &tempfile::TempDir) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
     for name in ["ledger.db", "ledger.db-wal"] {
         std::fs::copy(folder.path().join(name), copy.path().join(name)).expect("it is copied");
     }
+    copy
+}
+
+#[tokio::test]
+async fn what_a_dead_process_noted_down_is_there_when_the_file_is_opened_again() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let kept = settled(&ledger, "k").await;
+    let held = claimed(&ledger, "l").await;
+    let copy = left_by_a_dead_process(&folder);
 
     let ledger = open_in(&copy, SqliteOptions::default());
     assert_eq!(found(&ledger, &kept).await, Some(kept));
@@ -325,6 +331,36 @@ async fn a_transaction_of_the_callers_own_sees_what_is_noted_down() {
 }
 
 #[tokio::test]
+async fn a_transaction_of_the_callers_own_leaves_no_copy_of_what_it_files() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let step = claimed(&ledger, "k").await;
+    let secret = "a text that must not stay anywhere";
+    let settled = step.next.settled(Outcome::text(200, secret), ledger.now());
+    ledger
+        .swap(vec![Move::replacing(&step.next, settled.clone())])
+        .await
+        .expect("it answers");
+
+    let mut shop = Connection::open(ledger.path()).expect("the file opens");
+    let tx = shop
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .expect("it begins");
+    let granted = SqliteLedger::within(&tx).claim(&claim("other", 2), ledger.now());
+    assert!(matches!(granted, Ok(Claimed::Granted(..))), "{granted:?}");
+    tx.commit().expect("it commits");
+    drop(shop);
+
+    let erased = settled.erased(ledger.now());
+    let swaps = vec![Move::replacing(&settled, erased)];
+    assert_eq!(
+        ledger.swap(swaps).await.expect("it answers"),
+        [Swap::Written]
+    );
+    assert_nowhere(&folder, secret);
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_know_of_the_backlog_is_refused_beside_it() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
@@ -335,6 +371,153 @@ async fn a_program_that_does_not_know_of_the_backlog_is_refused_beside_it() {
         .execute(old, rusqlite::params_from_iter(vec![None::<i64>; 28]))
         .expect_err("it may be the same key");
     assert!(refused.to_string().contains("upgrade"), "{refused}");
+}
+
+#[tokio::test]
+async fn two_keys_of_one_id_are_an_error_and_never_a_replay() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let first = insert(&ledger, &claim("k", 1));
+    let mut forged = insert(&ledger, &claim("another", 2));
+    Arc::make_mut(&mut forged.next).id = first.next.id;
+    let refused = ledger
+        .swap(vec![first, forged])
+        .await
+        .expect_err("it is not the key that was asked for");
+    assert_eq!(refused.kind(), Kind::Corrupt, "{refused}");
+    claimed(&ledger, "k").await;
+}
+
+#[tokio::test]
+async fn a_damaged_row_fails_its_own_caller_only() {
+    let folder = folder();
+    let ledger = Arc::new(open_in(&folder, busy()));
+    let step = claimed(&ledger, "hurt").await;
+    let settled = step
+        .next
+        .settled(Outcome::text(200, &large()), ledger.now());
+    ledger
+        .swap(vec![Move::replacing(&step.next, settled)])
+        .await
+        .expect("it answers");
+    let raw = beside(&ledger);
+    raw.execute("DELETE FROM idempotency_body", [])
+        .expect("it is hurt");
+
+    let mut others = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        let (ledger, step) = (
+            ledger.clone(),
+            insert(&*ledger, &claim(&format!("k{n}"), 1)),
+        );
+        others.spawn(async move { ledger.swap(vec![step]).await });
+    }
+    // On this one thread the others hand in theirs while this one waits, so that they share a group.
+    let hurt = ledger.swap(vec![insert(&*ledger, &claim("hurt", 2))]).await;
+    assert_eq!(hurt.expect_err("it is damaged").kind(), Kind::Corrupt);
+    for swaps in others.join_all().await {
+        assert_eq!(swaps.expect("it is whole"), [Swap::Written]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_noted_down_is_filed_in_time_though_it_is_never_quiet() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    claimed(&ledger, "k").await;
+    let raw = beside(&ledger);
+    let filed = async {
+        while count(&raw, NOTED) > 0 {
+            let again = vec![insert(&ledger, &claim("k", 2))];
+            ledger.swap(again).await.expect("it answers");
+        }
+    };
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, filed)
+        .await
+        .expect("it is filed");
+    assert_eq!(count(&raw, FILED), 1);
+}
+
+/// Not much room.
+fn small(clock: &Clock) -> SqliteOptions {
+    SqliteOptions {
+        clock: clock.clone(),
+        pages_max: Some(250),
+        ..busy()
+    }
+}
+
+/// A ledger whose file is full of keys that last a minute, with more noted down than there is room for rows of.
+async fn full(folder: &tempfile::TempDir, clock: &Clock) -> (SqliteLedger, Vec<Record>) {
+    let ledger = open_in(folder, small(clock));
+    for n in 0.. {
+        let mut claim = claim(&format!("large-{n}"), 1);
+        claim.policy.ttl = Duration::from_secs(60);
+        Arc::make_mut(&mut claim.request).body = Some(large().into());
+        if ledger.swap(vec![insert(&ledger, &claim)]).await.is_err() {
+            break;
+        }
+    }
+    let mut noted = Vec::new();
+    for n in 0.. {
+        let step = insert(&ledger, &claim(&format!("small-{n}"), 1));
+        match ledger.swap(vec![step.clone()]).await {
+            Ok(_) => noted.push((*step.next).clone()),
+            Err(refused) => {
+                assert_eq!(refused.kind(), Kind::Unavailable, "{refused}");
+                break;
+            }
+        }
+    }
+    (ledger, noted)
+}
+
+#[tokio::test]
+async fn a_full_disk_is_swept_though_nothing_can_be_filed() {
+    let (folder, clock) = (folder(), Clock::system());
+    let (ledger, noted) = full(&folder, &clock).await;
+    let raw = beside(&ledger);
+    assert!(count(&raw, NOTED) > 0 && noted.len() > 4, "{}", noted.len());
+    let refused = ledger.scan(Scan::of(Tenant::DEFAULT)).await;
+    assert_eq!(
+        refused.expect_err("there is no room for the rows").kind(),
+        Kind::Unavailable
+    );
+
+    clock.advance(Duration::from_secs(120));
+    ledger
+        .sweep(hapax_core::Sweep::default())
+        .await
+        .expect("it makes room");
+    for record in &noted {
+        assert_eq!(found(&ledger, record).await.as_ref(), Some(record));
+    }
+    assert!(listed(&ledger).await >= noted.len(), "they are filed");
+    assert_eq!(count(&raw, NOTED), 0);
+}
+
+#[tokio::test]
+async fn a_full_file_that_a_dead_process_left_is_opened_and_swept() {
+    let (folder, clock) = (folder(), Clock::system());
+    let (_ledger, noted) = full(&folder, &clock).await;
+    let copy = left_by_a_dead_process(&folder);
+
+    let ledger = open_in(&copy, small(&clock));
+    let refused = ledger
+        .find(Tenant::DEFAULT, noted[0].id)
+        .await
+        .expect_err("it cannot be filed, so nobody knows");
+    assert_eq!(refused.kind(), Kind::Unavailable);
+
+    clock.advance(Duration::from_secs(120));
+    ledger
+        .sweep(hapax_core::Sweep::default())
+        .await
+        .expect("it makes room");
+    for record in &noted {
+        assert_eq!(found(&ledger, record).await.as_ref(), Some(record));
+    }
 }
 
 #[tokio::test]
@@ -357,6 +540,11 @@ async fn erased_content_is_gone_from_the_backlog_too() {
         [Swap::Written]
     );
 
+    assert_nowhere(&folder, secret);
+}
+
+/// Neither the file nor its log holds this text.
+fn assert_nowhere(folder: &tempfile::TempDir, secret: &str) {
     for name in ["ledger.db", "ledger.db-wal"] {
         let bytes = std::fs::read(folder.path().join(name)).expect("it is there");
         let held = bytes

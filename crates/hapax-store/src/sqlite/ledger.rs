@@ -89,7 +89,7 @@ impl Ledger for SqliteLedger {
                     (Standing::Own, Some(noted)) if backlog.is_current(noted) => {
                         return Ok(Found::Noted(noted.record.clone()));
                     }
-                    (Standing::Own, _) | (Standing::Empty, _) => {}
+                    (Standing::Own | Standing::Empty, _) => {}
                 }
                 find(connection, vault.as_deref(), tenant, id).map(Found::Filed)
             });
@@ -138,10 +138,11 @@ impl Ledger for SqliteLedger {
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
         let clock = self.clock.clone();
-        let (job, answered) = Task::new(1, 0, move |connection| {
+        let (mut job, answered) = Task::new(1, 0, move |connection| {
             rows::sweep(connection, sweep, clock.now())
         });
-        Box::pin(self.written(job.making_room(), answered))
+        job.making_room();
+        Box::pin(self.written(job, answered))
     }
 
     fn check(&self) -> Answer<'_, ()> {

@@ -96,10 +96,9 @@ where
         )
     }
 
-    /// The same job, which gives room back.
-    pub(super) fn making_room(mut self: Box<Self>) -> Box<Self> {
+    /// Says that the job gives room back.
+    pub(super) fn making_room(&mut self) {
         self.makes_room = true;
-        self
     }
 }
 

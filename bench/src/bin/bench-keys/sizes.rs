@@ -163,10 +163,12 @@ async fn filled(store: Store, folder: &Path, count: u64) -> Result<Subject> {
     })
 }
 
-/// Reads a file from end to end, so that it is in memory as it would be in a server that has been at work for a while: what
-/// is measured is the ledger, not how much of the file the system has dropped while it was filled.
+/// Has a file on the disk, and reads it from end to end, so that it is in memory as it would be in a server that has been at
+/// work for a while: what is measured is the ledger, not what the system still writes of the filling, and has dropped of it.
 fn read_once(file: &Path) -> Result<()> {
-    std::io::copy(&mut std::fs::File::open(file)?, &mut std::io::sink())?;
+    let mut file = std::fs::File::open(file)?;
+    file.sync_all()?;
+    std::io::copy(&mut file, &mut std::io::sink())?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ static ALL: &[Migration] = migrations!("sqlite": "0001_idempotency_keys", "0002_
 const JOBS: i64 = 5;
 /// The migration that adds column by column, and what makes the same of a file that is new.
 const T1: i64 = 8;
-const T1_IN_A_NEW_FILE: &str = include_str!("../../migrations/sqlite/new/0008_t1.sql");
+const T1_IN_A_NEW_FILE: &str = include_str!("../../migrations/new/0008_t1.sql");
 
 const TABLE: &str = include_str!("../../sql/sqlite/migration_table.sql");
 const EXISTS: &str = include_str!("../../sql/sqlite/migration_exists.sql");
@@ -134,6 +134,7 @@ mod tests {
 
     const JOB_INSERT: &str = include_str!("../../sql/sqlite/job_insert.sql");
     const OP_PUT: &str = include_str!("../../sql/sqlite/op_put.sql");
+    const SCHEMA: &str = include_str!("../../sql/sqlite/schema_of_a_test.sql");
     /// What is written for every key, job, operation, snapshot and entry.
     const WRITES: [&str; 8] = [
         include_str!("../../sql/sqlite/insert.sql"),
@@ -157,9 +158,7 @@ mod tests {
 
     /// All that a file says of its tables, indexes and triggers.
     fn schema(connection: &Connection) -> Vec<(String, String, Option<String>)> {
-        let mut list = connection
-            .prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY rowid")
-            .unwrap();
+        let mut list = connection.prepare(SCHEMA).unwrap();
         let rows = list.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         rows.unwrap().map(Result::unwrap).collect()
     }

@@ -193,17 +193,21 @@ impl<'t> Within<'t> {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let set = |to: i64| {
+        let set = |to: &str| {
             let told = |_: &rusqlite::Row<'_>| Ok(());
             self.connection
                 .pragma_update_and_check(None, "secure_delete", to, told)
         };
-        let before: i64 = self
+        let before = self
             .connection
             .pragma_query_value(None, "secure_delete", |row| row.get(0))?;
-        set(1)?;
+        set("ON")?;
         let done = work(self.connection);
-        set(before)?;
+        set(match before {
+            0 => "OFF",
+            1 => "ON",
+            _ => "FAST",
+        })?;
         done
     }
 

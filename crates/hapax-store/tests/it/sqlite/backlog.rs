@@ -343,12 +343,16 @@ async fn a_transaction_of_the_callers_own_leaves_no_copy_of_what_it_files() {
         .expect("it answers");
 
     let mut shop = Connection::open(ledger.path()).expect("the file opens");
+    shop.pragma_update_and_check(None, "secure_delete", "FAST", |_| Ok(()))
+        .expect("it is set");
     let tx = shop
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .expect("it begins");
     let granted = SqliteLedger::within(&tx).claim(&claim("other", 2), ledger.now());
     assert!(matches!(granted, Ok(Claimed::Granted(..))), "{granted:?}");
     tx.commit().expect("it commits");
+    let set = "PRAGMA secure_delete";
+    assert_eq!(count(&shop, set), 2, "what the caller had set is as it was");
     drop(shop);
 
     let erased = settled.erased(ledger.now());

@@ -1,4 +1,4 @@
--- Migration 8 in a file that is new: the same tables and indexes, without adding column by column to tables that nobody has
+-- Migration 8 of SQLite in a file that is new: the same tables and indexes, without adding column by column to tables that nobody has
 -- filled, for each of which SQLite reads all it knows of the file anew. A test holds the two together.
 
 PRAGMA writable_schema = ON;

@@ -17,6 +17,7 @@ use super::{beside, claim, count, folder, insert, open_in, sharing};
 use crate::vault::vault;
 
 const NOTED: &str = "SELECT count(1) FROM idempotency_backlog";
+const SECRET: &str = "a text that must not stay anywhere";
 const FILED: &str = "SELECT count(1) FROM idempotency_keys";
 
 /// Everything that can be is noted down, and filed only when somebody needs it.
@@ -73,14 +74,24 @@ async fn claimed(ledger: &SqliteLedger, key: &str) -> Move {
 
 /// Claims a key and records an outcome for it.
 async fn settled(ledger: &SqliteLedger, key: &str) -> Record {
+    answered(ledger, key, "paid").await
+}
+
+/// The same, with this text as its outcome.
+async fn answered(ledger: &SqliteLedger, key: &str, text: &str) -> Record {
     let step = claimed(ledger, key).await;
-    let settled = step.next.settled(Outcome::text(201, "paid"), ledger.now());
+    let settled = step.next.settled(Outcome::text(201, text), ledger.now());
+    replaced(ledger, &step.next, settled).await
+}
+
+/// Makes `next` of a record.
+async fn replaced(ledger: &SqliteLedger, record: &Record, next: Record) -> Record {
     let swaps = ledger
-        .swap(vec![Move::replacing(&step.next, settled.clone())])
+        .swap(vec![Move::replacing(record, next.clone())])
         .await
         .expect("it answers");
     assert_eq!(swaps, [Swap::Written]);
-    settled
+    next
 }
 
 async fn found(ledger: &SqliteLedger, record: &Record) -> Option<Record> {
@@ -216,12 +227,7 @@ async fn another_ledger_on_the_file_sees_and_changes_what_is_noted_down() {
     let record = settled(&here, "k").await;
 
     assert_eq!(found(&there, &record).await.as_ref(), Some(&record));
-    let freed = record.freed(there.now());
-    let swaps = there
-        .swap(vec![Move::replacing(&record, freed.clone())])
-        .await
-        .expect("it answers");
-    assert_eq!(swaps, [Swap::Written]);
+    let freed = replaced(&there, &record, record.freed(there.now())).await;
 
     let seen = found(&here, &record).await.expect("its version goes on");
     assert_eq!(seen.state, State::Free, "what was noted down is over");
@@ -261,15 +267,7 @@ async fn a_key_is_claimed_and_settled_in_one_swap() {
 async fn a_large_answer_to_a_key_that_is_noted_down_is_kept_whole() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
-    let step = claimed(&ledger, "k").await;
-    let settled = step
-        .next
-        .settled(Outcome::text(200, &large()), ledger.now());
-    let swaps = ledger
-        .swap(vec![Move::replacing(&step.next, settled.clone())])
-        .await
-        .expect("it answers");
-    assert_eq!(swaps, [Swap::Written]);
+    let settled = answered(&ledger, "k", &large()).await;
     assert_eq!(found(&ledger, &settled).await, Some(settled));
 }
 
@@ -277,14 +275,7 @@ async fn a_large_answer_to_a_key_that_is_noted_down_is_kept_whole() {
 async fn a_body_that_is_small_only_while_packed_is_filed_at_once() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
-    let step = claimed(&ledger, "k").await;
-    let text = "x".repeat(1 << 20);
-    let settled = step.next.settled(Outcome::text(200, &text), ledger.now());
-    let swaps = vec![Move::replacing(&step.next, settled.clone())];
-    assert_eq!(
-        ledger.swap(swaps).await.expect("it answers"),
-        [Swap::Written]
-    );
+    let settled = answered(&ledger, "k", &"x".repeat(1 << 20)).await;
     let raw = beside(&ledger);
     assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 1));
     let apart = "SELECT response_body_apart FROM idempotency_keys";
@@ -334,13 +325,7 @@ async fn a_transaction_of_the_callers_own_sees_what_is_noted_down() {
 async fn a_transaction_of_the_callers_own_leaves_no_copy_of_what_it_files() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
-    let step = claimed(&ledger, "k").await;
-    let secret = "a text that must not stay anywhere";
-    let settled = step.next.settled(Outcome::text(200, secret), ledger.now());
-    ledger
-        .swap(vec![Move::replacing(&step.next, settled.clone())])
-        .await
-        .expect("it answers");
+    let settled = answered(&ledger, "k", SECRET).await;
 
     let mut shop = Connection::open(ledger.path()).expect("the file opens");
     shop.pragma_update_and_check(None, "secure_delete", "FAST", |_| Ok(()))
@@ -355,13 +340,8 @@ async fn a_transaction_of_the_callers_own_leaves_no_copy_of_what_it_files() {
     assert_eq!(count(&shop, set), 2, "what the caller had set is as it was");
     drop(shop);
 
-    let erased = settled.erased(ledger.now());
-    let swaps = vec![Move::replacing(&settled, erased)];
-    assert_eq!(
-        ledger.swap(swaps).await.expect("it answers"),
-        [Swap::Written]
-    );
-    assert_nowhere(&folder, secret);
+    replaced(&ledger, &settled, settled.erased(ledger.now())).await;
+    assert_nowhere(&folder, SECRET);
 }
 
 #[tokio::test]
@@ -396,14 +376,7 @@ async fn two_keys_of_one_id_are_an_error_and_never_a_replay() {
 async fn a_damaged_row_fails_its_own_caller_only() {
     let folder = folder();
     let ledger = Arc::new(open_in(&folder, busy()));
-    let step = claimed(&ledger, "hurt").await;
-    let settled = step
-        .next
-        .settled(Outcome::text(200, &large()), ledger.now());
-    ledger
-        .swap(vec![Move::replacing(&step.next, settled)])
-        .await
-        .expect("it answers");
+    answered(&ledger, "hurt", &large()).await;
     let raw = beside(&ledger);
     raw.execute("DELETE FROM idempotency_body", [])
         .expect("it is hurt");
@@ -528,23 +501,9 @@ async fn a_full_file_that_a_dead_process_left_is_opened_and_swept() {
 async fn erased_content_is_gone_from_the_backlog_too() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
-    let step = claimed(&ledger, "k").await;
-    let secret = "a text that must not stay anywhere";
-    let settled = step.next.settled(Outcome::text(200, secret), ledger.now());
-    let swaps = vec![Move::replacing(&step.next, settled.clone())];
-    assert_eq!(
-        ledger.swap(swaps).await.expect("it answers"),
-        [Swap::Written]
-    );
-
-    let erased = settled.erased(ledger.now());
-    let swaps = vec![Move::replacing(&settled, erased)];
-    assert_eq!(
-        ledger.swap(swaps).await.expect("it answers"),
-        [Swap::Written]
-    );
-
-    assert_nowhere(&folder, secret);
+    let settled = answered(&ledger, "k", SECRET).await;
+    replaced(&ledger, &settled, settled.erased(ledger.now())).await;
+    assert_nowhere(&folder, SECRET);
 }
 
 /// Neither the file nor its log holds this text.

@@ -1,2 +1,2 @@
 -- All moves that wait, in the order they were made.
-SELECT moves FROM idempotency_backlog ORDER BY seq;
+SELECT seq, moves FROM idempotency_backlog ORDER BY seq;

@@ -163,10 +163,11 @@ impl Ledger for SqliteLedger {
                 return Ok(());
             }
             let bytes = notes.iter().map(notes::bytes).sum();
-            self.write(notes.len(), bytes, move |connection| {
+            let (mut job, answered) = Task::new(notes.len(), bytes, move |connection| {
                 notes::add_all(connection, &notes)
-            })
-            .await
+            });
+            job.leaving_keys_alone();
+            self.written(job, answered).await
         })
     }
 

@@ -7,6 +7,7 @@ use hapax_core::Error;
 
 use super::backlog::{self, Staged, Standing};
 use super::fault::Fault;
+use super::moving::Moving;
 use super::pack::Packed;
 use super::queue::{Done, Effect, Job};
 use super::writer::{Failure, Writer, fatal, fault};
@@ -97,31 +98,34 @@ impl Writer {
         backlog::file(&self.connection).map_err(fault)
     }
 
-    /// Notes the moves of a group down, if they are many and all fit.
+    /// Notes the moves of a group down, if they are many and all fit. What leaves keys alone is done beside them.
     fn note_down(
         &self,
         jobs: &mut [Box<dyn Job>],
         standing: Standing,
     ) -> Result<Option<Made>, Fault> {
-        let mut moving = Vec::with_capacity(jobs.len());
+        let mut parts = Vec::with_capacity(jobs.len());
         for job in jobs {
-            match job.as_moving() {
-                Some(job) => moving.push(job),
-                None => return Ok(None),
+            if job.leaves_keys_alone() {
+                parts.push(Part::Beside(job));
+            } else if let Some(job) = job.as_moving() {
+                parts.push(Part::Moving(job));
+            } else {
+                return Ok(None);
             }
         }
-        let moves: Vec<&Packed> = moving.iter().flat_map(|job| job.packed()).collect();
-        if moves.is_empty() || !self.backlog.takes(standing, &moves) {
+        let moves: Vec<&Packed> = parts.iter().flat_map(Part::packed).collect();
+        if parts.is_empty() || !(moves.is_empty() || self.backlog.takes(standing, &moves)) {
             return Ok(None);
         }
         let mut staged = Staged::default();
-        let mut ended = Vec::with_capacity(moving.len());
-        for job in moving {
-            let note = |packed| self.backlog.note(&self.connection, packed, &mut staged);
-            let made: Vec<Applied> = job.packed().iter().map(note).collect::<Result<_, _>>()?;
-            let wrote = made.iter().any(|one| matches!(one, Applied::Written));
-            ended.push(Ok(Done::from(Effect { wrote, purged: 0 })));
-            job.set_made(made);
+        let mut ended = Vec::with_capacity(parts.len());
+        for part in parts {
+            let done = match part {
+                Part::Moving(job) => self.note_moves(job, &mut staged)?,
+                Part::Beside(job) => job.run(&self.connection)?,
+            };
+            ended.push(Ok(done));
         }
         let added = self.backlog.put(&self.connection, &staged)?;
         let backlog = if added {
@@ -130,5 +134,28 @@ impl Writer {
             Kept::Untouched
         };
         Ok(Some(Made { ended, backlog }))
+    }
+
+    fn note_moves(&self, job: &mut Moving, staged: &mut Staged) -> Result<Done, Fault> {
+        let note = |packed| self.backlog.note(&self.connection, packed, staged);
+        let made: Vec<Applied> = job.packed().iter().map(note).collect::<Result<_, _>>()?;
+        let wrote = made.iter().any(|one| matches!(one, Applied::Written));
+        job.set_made(made);
+        Ok(Done::from(Effect { wrote, purged: 0 }))
+    }
+}
+
+/// A job of a group that is noted down.
+enum Part<'j> {
+    Moving(&'j mut Moving),
+    Beside(&'j mut Box<dyn Job>),
+}
+
+impl Part<'_> {
+    fn packed(&self) -> &[Packed] {
+        match self {
+            Self::Moving(job) => job.packed(),
+            Self::Beside(_) => &[],
+        }
     }
 }

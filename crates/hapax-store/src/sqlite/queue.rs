@@ -50,6 +50,10 @@ pub(super) trait Job: Send {
     fn makes_room(&self) -> bool {
         false
     }
+    /// Whether it neither reads nor writes the rows of keys, so that it is done beside a backlog.
+    fn leaves_keys_alone(&self) -> bool {
+        false
+    }
     /// Does the work. May be called again after its effect was rolled back.
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault>;
     /// The same job, if all it does is to move records.
@@ -65,6 +69,7 @@ pub(super) struct Task<T, F> {
     moves: usize,
     bytes: usize,
     makes_room: bool,
+    leaves_keys_alone: bool,
     run: F,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, Error>>,
@@ -88,6 +93,7 @@ where
                 moves,
                 bytes,
                 makes_room: false,
+                leaves_keys_alone: false,
                 run,
                 made: None,
                 answer,
@@ -99,6 +105,11 @@ where
     /// Says that the job gives room back.
     pub(super) fn making_room(&mut self) {
         self.makes_room = true;
+    }
+
+    /// Says that the job has nothing to do with the rows of keys.
+    pub(super) fn leaving_keys_alone(&mut self) {
+        self.leaves_keys_alone = true;
     }
 }
 
@@ -122,6 +133,10 @@ where
 
     fn makes_room(&self) -> bool {
         self.makes_room
+    }
+
+    fn leaves_keys_alone(&self) -> bool {
+        self.leaves_keys_alone
     }
 
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {

@@ -325,15 +325,17 @@ pub(super) fn waits(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// A key of the backlog with all that became of it.
 struct Filing<'b> {
+    /// The row of the backlog with its claim.
+    seq: i64,
     claimed: Claimed<'b>,
     settled: Option<Settled<'b>>,
 }
 
 /// Makes rows of all that waits, in the caller's transaction, whoever noted it down.
 pub(super) fn file(connection: &Connection) -> Result<(), Fault> {
-    let noted: Vec<Vec<u8>> = connection
+    let noted: Vec<(i64, Vec<u8>)> = connection
         .prepare_cached(LIST)?
-        .query_map([], |row| row.get(0))?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut filings = filings(&noted)?;
     // In the order of the index of ids, so that what shares a page is written to it together.
@@ -343,20 +345,24 @@ pub(super) fn file(connection: &Connection) -> Result<(), Fault> {
     let mut statement = connection.prepare_cached(moves::INSERT)?;
     for filing in &filings {
         if insert(&mut statement, filing)? == 0 {
-            return Err(damaged("a key in it has a row already").into());
+            return Err(damaged(filing.seq, "a key in it is in idempotency_keys already").into());
         }
     }
     Ok(())
 }
 
-fn filings(noted: &[Vec<u8>]) -> Result<Vec<Filing<'_>>, Error> {
+fn filings(noted: &[(i64, Vec<u8>)]) -> Result<Vec<Filing<'_>>, Error> {
     let mut filings: Vec<Filing<'_>> = Vec::new();
     let mut places = HashMap::new();
-    for line in noted.iter().flat_map(|bytes| line::lines(bytes)) {
-        match line? {
+    let lines = noted
+        .iter()
+        .flat_map(|(seq, bytes)| line::lines(bytes).map(|line| (*seq, line)));
+    for (seq, line) in lines {
+        match line.ok_or_else(|| damaged(seq, "a move in it makes no sense"))? {
             Line::Claimed(claimed) => {
                 places.insert((claimed.tenant, claimed.id), filings.len());
                 filings.push(Filing {
+                    seq,
                     claimed,
                     settled: None,
                 });
@@ -364,7 +370,7 @@ fn filings(noted: &[Vec<u8>]) -> Result<Vec<Filing<'_>>, Error> {
             Line::Settled(settled) => {
                 let place = places.get(&(settled.tenant, settled.id));
                 let filing = place.and_then(|at| filings.get_mut(*at));
-                let filing = filing.ok_or_else(|| damaged("an outcome in it has no claim"))?;
+                let filing = filing.ok_or_else(|| damaged(seq, "an outcome in it has no claim"))?;
                 filing.settled = Some(settled);
             }
         }
@@ -407,7 +413,9 @@ fn insert(statement: &mut Statement<'_>, filing: &Filing<'_>) -> rusqlite::Resul
     ])
 }
 
-fn damaged(why: &'static str) -> Error {
+fn damaged(seq: i64, why: &str) -> Error {
+    let why =
+        format!("row {seq} of idempotency_backlog is damaged: {why}; restore the file from a copy");
     Error::new(Kind::Corrupt, "filing the backlog").because(why)
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Fingerprint, Kind, Ledger, Move, Outcome, Record, Scan, State, Swap, Tenant, Version,
+    Action, Fingerprint, Kind, Ledger, Move, Note, Outcome, Record, Scan, State, Swap, Tenant,
+    Version,
 };
 use hapax_store::conformance::Subject;
 use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
@@ -19,6 +20,7 @@ use crate::vault::vault;
 const NOTED: &str = "SELECT count(1) FROM idempotency_backlog";
 const SECRET: &str = "a text that must not stay anywhere";
 const FILED: &str = "SELECT count(1) FROM idempotency_keys";
+const AUDITED: &str = "SELECT count(1) FROM audit_log";
 
 /// Everything that can be is noted down, and filed only when somebody needs it.
 fn busy() -> SqliteOptions {
@@ -398,6 +400,50 @@ async fn a_damaged_row_fails_its_own_caller_only() {
 }
 
 #[tokio::test]
+async fn the_audit_trail_is_written_beside_what_is_noted_down() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let record = settled(&ledger, "k").await;
+    let replayed = || vec![Note::of(&record, ledger.now(), Action::Replay)];
+    ledger.note(replayed()).await.expect("it is written");
+    let raw = beside(&ledger);
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (2, 0));
+
+    // The first waits for the lock, so the others share a group.
+    raw.execute_batch("BEGIN IMMEDIATE").expect("it is locked");
+    let (.., noted, ()) = tokio::join!(
+        claimed(&ledger, "first"),
+        claimed(&ledger, "second"),
+        ledger.note(replayed()),
+        async { raw.execute_batch("COMMIT").expect("it is free again") },
+    );
+    noted.expect("it is written");
+    assert!(count(&raw, NOTED) > 2, "more is noted down");
+    assert_eq!((count(&raw, FILED), count(&raw, AUDITED)), (0, 2));
+}
+
+#[tokio::test]
+async fn an_audit_trail_that_refuses_fails_nobody_else() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    let record = settled(&ledger, "k").await;
+    let raw = beside(&ledger);
+    raw.execute_batch(
+        "CREATE TRIGGER refused BEFORE INSERT ON audit_log BEGIN SELECT raise(ABORT, 'refused'); END;
+         BEGIN IMMEDIATE",
+    )
+    .expect("it is locked");
+    let (.., noted, ()) = tokio::join!(
+        claimed(&ledger, "first"),
+        claimed(&ledger, "second"),
+        ledger.note(vec![Note::of(&record, ledger.now(), Action::Replay)]),
+        async { raw.execute_batch("COMMIT").expect("it is free again") },
+    );
+    noted.expect_err("it is refused");
+    assert_eq!(listed(&ledger).await, 3);
+}
+
+#[tokio::test]
 async fn what_is_noted_down_is_filed_in_time_though_it_is_never_quiet() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
@@ -414,6 +460,24 @@ async fn what_is_noted_down_is_filed_in_time_though_it_is_never_quiet() {
         .await
         .expect("it is filed");
     assert_eq!(count(&raw, FILED), 1);
+}
+
+#[tokio::test]
+async fn damage_is_named_by_its_row_and_nothing_else_is_lost() {
+    let folder = folder();
+    let ledger = open_in(&folder, busy());
+    settled(&ledger, "whole").await;
+    claimed(&ledger, "hurt").await;
+    let raw = beside(&ledger);
+    let hurt = "UPDATE idempotency_backlog SET moves = substr(moves, 2) WHERE seq = 3";
+    raw.execute(hurt, []).expect("it is hurt");
+
+    let scan = ledger.scan(Scan::of(Tenant::DEFAULT)).await;
+    let refused = scan.expect_err("it cannot be filed");
+    assert_eq!(refused.kind(), Kind::Corrupt);
+    let names_the_row = refused.to_string().contains("row 3 of idempotency_backlog");
+    assert!(names_the_row, "{refused}");
+    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (3, 0));
 }
 
 /// Not much room.

@@ -1,7 +1,5 @@
 //! The two kinds of moves a backlog holds, as bytes and back. What is sealed stays sealed. It runs no statement.
 
-use hapax_core::{Error, Kind};
-
 use crate::sqlite::pack::{Column, Packed};
 
 const CLAIMED: u8 = 1;
@@ -254,7 +252,7 @@ mod tests {
     fn what_is_noted_down_is_read_as_it_was() {
         let (bytes, _) = noted();
         let [claim, outcome] = moves();
-        let read: Vec<Line<'_>> = lines(&bytes).collect::<Result<_, _>>().unwrap();
+        let read: Vec<Line<'_>> = lines(&bytes).collect::<Option<_>>().unwrap();
         let [Line::Claimed(claimed), Line::Settled(settled)] = read[..] else {
             panic!("a claim and its outcome, not {read:?}")
         };

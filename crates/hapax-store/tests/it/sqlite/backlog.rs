@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{
-    Action, Fingerprint, Kind, Ledger, Move, Note, Outcome, Record, Scan, State, Swap, Tenant,
-    Version,
+    Action, Error, Fingerprint, Kind, Ledger, Move, Note, Outcome, Record, Scan, State, Swap,
+    Tenant, Version,
 };
 use hapax_store::conformance::Subject;
 use hapax_store::sqlite::rusqlite::{Connection, TransactionBehavior};
@@ -399,25 +399,35 @@ async fn a_damaged_row_fails_its_own_caller_only() {
     }
 }
 
+/// Notes a replay in one group with claims: the first claim waits for the lock, so what comes after it gathers.
+async fn noted_among_claims(
+    ledger: &SqliteLedger,
+    raw: &Connection,
+    record: &Record,
+) -> Result<(), Error> {
+    raw.execute_batch("BEGIN IMMEDIATE").expect("it is locked");
+    let (.., noted, ()) = tokio::join!(
+        claimed(ledger, "first"),
+        claimed(ledger, "second"),
+        ledger.note(vec![Note::of(record, ledger.now(), Action::Replay)]),
+        async { raw.execute_batch("COMMIT").expect("it is free again") },
+    );
+    noted
+}
+
 #[tokio::test]
 async fn the_audit_trail_is_written_beside_what_is_noted_down() {
     let folder = folder();
     let ledger = open_in(&folder, busy());
     let record = settled(&ledger, "k").await;
-    let replayed = || vec![Note::of(&record, ledger.now(), Action::Replay)];
-    ledger.note(replayed()).await.expect("it is written");
+    let replayed = Note::of(&record, ledger.now(), Action::Replay);
+    ledger.note(vec![replayed]).await.expect("it is written");
     let raw = beside(&ledger);
     assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (2, 0));
 
-    // The first waits for the lock, so the others share a group.
-    raw.execute_batch("BEGIN IMMEDIATE").expect("it is locked");
-    let (.., noted, ()) = tokio::join!(
-        claimed(&ledger, "first"),
-        claimed(&ledger, "second"),
-        ledger.note(replayed()),
-        async { raw.execute_batch("COMMIT").expect("it is free again") },
-    );
-    noted.expect("it is written");
+    noted_among_claims(&ledger, &raw, &record)
+        .await
+        .expect("it is written");
     assert!(count(&raw, NOTED) > 2, "more is noted down");
     assert_eq!((count(&raw, FILED), count(&raw, AUDITED)), (0, 2));
 }
@@ -428,17 +438,9 @@ async fn an_audit_trail_that_refuses_fails_nobody_else() {
     let ledger = open_in(&folder, busy());
     let record = settled(&ledger, "k").await;
     let raw = beside(&ledger);
-    raw.execute_batch(
-        "CREATE TRIGGER refused BEFORE INSERT ON audit_log BEGIN SELECT raise(ABORT, 'refused'); END;
-         BEGIN IMMEDIATE",
-    )
-    .expect("it is locked");
-    let (.., noted, ()) = tokio::join!(
-        claimed(&ledger, "first"),
-        claimed(&ledger, "second"),
-        ledger.note(vec![Note::of(&record, ledger.now(), Action::Replay)]),
-        async { raw.execute_batch("COMMIT").expect("it is free again") },
-    );
+    let refusal = "CREATE TRIGGER refused BEFORE INSERT ON audit_log BEGIN SELECT raise(ABORT, 'refused'); END";
+    raw.execute_batch(refusal).expect("it is made");
+    let noted = noted_among_claims(&ledger, &raw, &record).await;
     noted.expect_err("it is refused");
     assert_eq!(listed(&ledger).await, 3);
 }

@@ -11,14 +11,14 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 /// Answers up to this size fit what the system buffers for a connection, and are not followed.
 const BUFFERED_BYTES: u64 = 64 * 1024;
 
-/// What goes on on a connection.
-#[derive(Debug, Default)]
+/// What goes on on a connection. Whoever uses it wakes nobody: to wake the task of a connection twice for every request
+/// would have it looked at twice more. Whoever waits for the end of use looks again when that could be at the earliest.
+#[derive(Debug)]
 pub(crate) struct Busy {
     /// Requests whose handler has not answered.
     requests: AtomicUsize,
@@ -28,7 +28,22 @@ pub(crate) struct Busy {
     awaited: AtomicUsize,
     /// Rises whenever a piece of an answer is asked for.
     pieces: AtomicU64,
-    changed: Notify,
+    began: Instant,
+    /// When a request or an answer last began or ended, in microseconds since the connection began.
+    changed_us: AtomicU64,
+}
+
+impl Default for Busy {
+    fn default() -> Self {
+        Self {
+            requests: AtomicUsize::new(0),
+            sending: AtomicUsize::new(0),
+            awaited: AtomicUsize::new(0),
+            pieces: AtomicU64::new(0),
+            began: Instant::now(),
+            changed_us: AtomicU64::new(0),
+        }
+    }
 }
 
 /// A request that is being answered.
@@ -37,8 +52,17 @@ pub(crate) struct Entered(Arc<Busy>);
 impl Busy {
     pub(crate) fn enter(busy: &Arc<Self>) -> Entered {
         busy.requests.fetch_add(1, Ordering::SeqCst);
-        busy.changed.notify_one();
+        busy.change();
         Entered(Arc::clone(busy))
+    }
+
+    fn change(&self) {
+        let us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.changed_us.fetch_max(us, Ordering::SeqCst);
+    }
+
+    fn changed(&self) -> Instant {
+        self.began + Duration::from_micros(self.changed_us.load(Ordering::SeqCst))
     }
 
     /// Whether a request is being answered, or an answer is there and being sent.
@@ -51,17 +75,21 @@ impl Busy {
     /// Waits until nothing was going on for `span`, or a client has taken nothing of its answer for `stalled`.
     pub(crate) async fn idle_for(&self, span: Duration, stalled: Duration) {
         let (mut pieces, mut since) = (0, Instant::now());
+        let mut look = Instant::now() + span;
         loop {
-            let waited = timeout_at(Instant::now() + span, self.changed.notified()).await;
+            sleep_until(look).await;
             let now = self.pieces.load(Ordering::SeqCst);
             let sending = self.sending.load(Ordering::SeqCst) > 0;
             if now != pieces || !sending || self.awaited.load(Ordering::SeqCst) > 0 {
                 (pieces, since) = (now, Instant::now());
             }
-            let quiet = waited.is_err() && self.requests.load(Ordering::SeqCst) == 0;
+            // What changed meanwhile is waited for from then on, so that the wait is as long as it says.
+            let (unused, at) = (self.changed() + span, Instant::now());
+            let quiet = at >= unused && self.requests.load(Ordering::SeqCst) == 0;
             if quiet && (!sending || since.elapsed() >= stalled) {
                 return;
             }
+            look = if unused > at { unused } else { at + span };
         }
     }
 }
@@ -88,7 +116,7 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::SeqCst);
-        self.0.changed.notify_one();
+        self.0.change();
     }
 }
 
@@ -115,7 +143,7 @@ impl Drop for Sending {
     fn drop(&mut self) {
         self.set_awaited(false);
         self.busy.sending.fetch_sub(1, Ordering::SeqCst);
-        self.busy.changed.notify_one();
+        self.busy.change();
     }
 }
 

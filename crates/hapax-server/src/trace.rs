@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use hapax::problem::{TraceId, X_TRACE_ID, accepts_problem_json};
 use hapax_core::Tenant;
+use metrics::SharedString;
 
 use crate::otlp::{self, Origin, Span};
 use crate::problem::{self, Refusal};
@@ -19,6 +20,8 @@ use crate::serve::Peer;
 
 /// Routes that wait for work as long as it takes: whoever asked decides how long that is worth.
 const UNHURRIED: [&str; 1] = ["/import/email/mbox"];
+/// Whose lines are the access log.
+const ACCESS: &str = "hapax::access";
 /// How much of a path a log line shows.
 const PATH_CHARS_MAX: usize = 256;
 
@@ -38,7 +41,8 @@ pub(crate) async fn trace(
     let started = Instant::now();
     let trace = TraceId::of(request.headers());
     let as_rfc9457 = accepts_problem_json(request.headers());
-    let seen = Seen::of(&request);
+    let logs = limits.access_log && tracing::enabled!(target: ACCESS, tracing::Level::INFO);
+    let seen = Seen::of(&request, logs);
     request.extensions_mut().insert(trace.clone());
 
     let limit = if seen.is_unhurried() {
@@ -65,7 +69,7 @@ pub(crate) async fn trace(
         // What a service behind us says of its own trace stays.
         response.headers_mut().entry(X_TRACE_ID).or_insert(value);
     }
-    seen.report(&response, &trace, started.elapsed(), limits.access_log);
+    seen.report(&response, &trace, started.elapsed());
     response
 }
 
@@ -73,18 +77,19 @@ pub(crate) async fn trace(
 struct Seen {
     method: &'static str,
     route: Option<MatchedPath>,
-    path: String,
+    /// Only looked at where a line is logged.
+    path: Option<String>,
     peer: Option<Peer>,
     /// Only looked at where spans are wanted.
     origin: Option<Origin>,
 }
 
 impl Seen {
-    fn of(request: &Request) -> Self {
+    fn of(request: &Request, logs: bool) -> Self {
         Self {
             method: known(request.method()),
             route: request.extensions().get::<MatchedPath>().cloned(),
-            path: escaped(request.uri().path()),
+            path: logs.then(|| escaped(request.uri().path())),
             peer: request.extensions().get::<Peer>().copied(),
             origin: otlp::is_on().then(|| Origin::of(request.headers())),
         }
@@ -95,19 +100,18 @@ impl Seen {
         route.is_some_and(|route| UNHURRIED.contains(&route))
     }
 
-    fn report(&self, response: &Response, trace: &TraceId, took: Duration, access_log: bool) {
-        let route = self
-            .route
-            .as_ref()
-            .map_or("none", MatchedPath::as_str)
-            .to_owned();
+    fn report(&self, response: &Response, trace: &TraceId, took: Duration) {
+        let route = match &self.route {
+            Some(route) => SharedString::from_owned(route.as_str().to_owned()),
+            None => SharedString::const_str("none"),
+        };
         let status = response.status().as_u16();
         if let Some(origin) = self.origin.clone() {
             otlp::record(Span {
                 trace_id: trace.as_str().to_owned(),
                 origin,
                 method: self.method,
-                route: route.clone(),
+                route: route.to_string(),
                 status,
                 ended: SystemTime::now(),
                 took,
@@ -119,11 +123,11 @@ impl Seen {
             "hapax_http_requests_total", "method" => self.method, "route" => route, "status" => status.to_string()
         )
         .increment(1);
-        if access_log {
+        if let Some(path) = &self.path {
             tracing::info!(
-                target: "hapax::access",
+                target: ACCESS,
                 method = self.method,
-                path = self.path,
+                path,
                 status,
                 took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 peer = self.peer.map(|peer| tracing::field::display(peer.0)),

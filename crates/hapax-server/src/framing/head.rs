@@ -1,6 +1,8 @@
 //! Judges one request head: what follows it, or why that can be read in two ways.
 //! What is malformed in any other way is left to hyper, which refuses it.
 
+use memchr::memchr;
+
 /// What follows a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Follows {
@@ -11,7 +13,7 @@ pub(super) enum Follows {
 /// Where the first head in `bytes` ends, looking from `from` on. Lines end as hyper's do: LF, or CR LF.
 pub(super) fn end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from.saturating_sub(2);
-    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\n') {
+    while let Some(found) = memchr(b'\n', &bytes[at..]) {
         at += found + 1;
         match &bytes[at..] {
             [b'\n', ..] => return Some(at + 1),
@@ -24,9 +26,7 @@ pub(super) fn end(bytes: &[u8], from: usize) -> Option<usize> {
 
 /// What follows `head`, or why nobody can tell for sure.
 pub(super) fn judge(head: &[u8]) -> Result<Follows, &'static str> {
-    let mut lines = head
-        .split(|byte| *byte == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut lines = lines(head);
     let request_line = lines.next().unwrap_or_default();
     let mut length: Option<u64> = None;
     let mut chunked = false;
@@ -37,10 +37,10 @@ pub(super) fn judge(head: &[u8]) -> Result<Follows, &'static str> {
         {
             return Err("a header is folded over two lines");
         }
-        if line.contains(&b'\r') {
+        if memchr(b'\r', line).is_some() {
             return Err("a line holds a carriage return");
         }
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+        let Some(colon) = memchr(b':', line) else {
             continue;
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -71,6 +71,18 @@ pub(super) fn judge(head: &[u8]) -> Result<Follows, &'static str> {
     }
 }
 
+/// The lines of a head, without what ends them.
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut left = Some(head);
+    std::iter::from_fn(move || {
+        let bytes = left?;
+        let end = memchr(b'\n', bytes);
+        left = end.map(|end| &bytes[end + 1..]);
+        let line = &bytes[..end.unwrap_or(bytes.len())];
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    })
+}
+
 enum Framing {
     Length,
     Encoding,
@@ -79,23 +91,24 @@ enum Framing {
 impl Framing {
     /// The framing header of this name. One that another server could take for it is refused.
     fn named(name: &[u8]) -> Result<Option<Self>, &'static str> {
-        let plain: Vec<u8> = name
-            .iter()
-            .filter(|byte| byte.is_ascii_graphic())
-            .map(|byte| {
-                if *byte == b'_' {
-                    b'-'
-                } else {
-                    byte.to_ascii_lowercase()
-                }
-            })
-            .collect();
-        let framing = match plain.as_slice() {
-            b"content-length" => Self::Length,
-            b"transfer-encoding" => Self::Encoding,
-            _ => return Ok(None),
+        // As a server reads it that skips what is no letter, or takes an underscore for a hyphen.
+        let reads_as = |wanted: &[u8]| {
+            let plain = name.iter().filter(|byte| byte.is_ascii_graphic());
+            plain
+                .map(|byte| match byte {
+                    b'_' => b'-',
+                    byte => byte.to_ascii_lowercase(),
+                })
+                .eq(wanted.iter().copied())
         };
-        if name.eq_ignore_ascii_case(&plain) {
+        let (framing, plain): (_, &[u8]) = if reads_as(b"content-length") {
+            (Self::Length, b"content-length")
+        } else if reads_as(b"transfer-encoding") {
+            (Self::Encoding, b"transfer-encoding")
+        } else {
+            return Ok(None);
+        };
+        if name.eq_ignore_ascii_case(plain) {
             Ok(Some(framing))
         } else {
             Err("a header is almost, but not quite, one that says how long the body is")

@@ -215,6 +215,16 @@ impl<I> Watched<I> {
     }
 }
 
+/// What came of reading.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Got {
+    /// Bytes that are clear, where they are wanted.
+    Passed,
+    /// Bytes that are held.
+    Held,
+    End,
+}
+
 /// What is in no request head.
 fn is_odd(byte: u8) -> bool {
     byte.is_ascii_control() && !matches!(byte, b'\t' | b'\r' | b'\n')
@@ -250,13 +260,43 @@ impl Patience {
 }
 
 impl<I: AsyncRead + Unpin> Watched<I> {
-    /// Reads some bytes into what is held. Answers how many; none at the end.
-    fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut piece = [0; 8192];
-        let mut buf = ReadBuf::new(&mut piece);
-        ready!(Pin::new(&mut self.io).poll_read(cx, &mut buf))?;
-        self.held.extend_from_slice(buf.filled());
-        Poll::Ready(Ok(buf.filled().len()))
+    /// Reads some bytes. They stay where they are wanted if they are clear as they are, else they are held.
+    fn poll_hold(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<Got>> {
+        let before = buf.filled().len();
+        if buf.remaining() == 0 {
+            // Nothing read into no room is not the end.
+            return Poll::Ready(Ok(Got::Passed));
+        }
+        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        let read = &buf.filled()[before..];
+        if read.is_empty() {
+            return Poll::Ready(Ok(Got::End));
+        }
+        if let Some(left) = self.clear(read) {
+            self.heads += 1;
+            self.state = after_bytes(left);
+            return Poll::Ready(Ok(Got::Passed));
+        }
+        self.held.extend_from_slice(read);
+        buf.set_filled(before);
+        Poll::Ready(Ok(Got::Held))
+    }
+
+    /// Whether `read` is one head and what follows it as far as it is here, as nearly every request is. Answers how many
+    /// bytes of the body are still to come. Whatever is not as plain is held and judged.
+    fn clear(&self, read: &[u8]) -> Option<u64> {
+        let begins = matches!(self.state, State::Head) && self.held.is_empty();
+        if !begins || matches!(read, [b'\r' | b'\n', ..]) {
+            return None;
+        }
+        let end = head::end(read, 0)?;
+        if self.heads == 0 && &read[..end] == HTTP2_PREFACE {
+            return None;
+        }
+        match head::judge(&read[..end]) {
+            Ok(Follows::Bytes(bytes)) => bytes.checked_sub((read.len() - end) as u64),
+            Ok(Follows::Chunks) | Err(_) => None,
+        }
     }
 
     /// Reads bytes of a body of known length straight to where they are wanted.
@@ -298,16 +338,19 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
                 State::Open => return Pin::new(&mut this.io).poll_read(cx, buf),
                 State::Bytes(left) => return this.poll_body(cx, buf, left),
                 State::Head | State::Chunks(_) | State::Refused => {
-                    if ready!(this.poll_hold(cx))? == 0 {
-                        if let (State::Head, Some(patience)) = (this.state, &mut this.patience) {
-                            ready!(patience.poll_end(cx));
+                    match ready!(this.poll_hold(cx, buf))? {
+                        Got::Passed => return Poll::Ready(Ok(())),
+                        Got::Held => this.judge(),
+                        Got::End => {
+                            if let (State::Head, Some(patience)) = (this.state, &mut this.patience)
+                            {
+                                ready!(patience.poll_end(cx));
+                            }
+                            this.ended();
+                            if this.passed.is_empty() {
+                                return Poll::Ready(Ok(()));
+                            }
                         }
-                        this.ended();
-                        if this.passed.is_empty() {
-                            return Poll::Ready(Ok(()));
-                        }
-                    } else {
-                        this.judge();
                     }
                 }
             }

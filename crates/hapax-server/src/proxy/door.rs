@@ -29,12 +29,12 @@ use crate::rates::{self, Rates};
 /// The proxy: checks a request, then lets the layer have it.
 #[derive(Clone)]
 pub(crate) struct Door {
-    rules: Rules,
+    rules: Arc<Rules>,
     rates: Option<Arc<Rates>>,
     layer: Idempotency<Upstream>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Rules {
     /// The hosts that are answered for; empty means any.
     hosts: Vec<String>,
@@ -42,7 +42,7 @@ struct Rules {
 }
 
 /// Where a writing request says whose it is.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum TenantFrom {
     /// Nowhere: all are the default tenant's.
     Nothing,
@@ -72,7 +72,7 @@ impl Door {
             .map(|host| host.to_ascii_lowercase())
             .collect();
         Ok(Self {
-            rules: Rules { hosts, tenant },
+            rules: Arc::new(Rules { hosts, tenant }),
             rates: None,
             layer,
         })
@@ -130,7 +130,9 @@ impl Rules {
         if let Some(host) = host {
             parts.headers.insert(HOST, host);
         }
-        parts.uri = origin(parts)?;
+        if let Some(origin) = origin(parts)? {
+            parts.uri = origin;
+        }
         let (tenant, principal) = self.whose(parts)?;
         if let Some(tenant) = tenant {
             parts.extensions.insert(tenant);
@@ -174,16 +176,15 @@ impl Rules {
 
     /// Refuses what is meant for somebody else.
     fn known(&self, host: &str) -> Result<(), Box<Problem>> {
+        if self.hosts.is_empty() {
+            return Ok(());
+        }
         let host = host.to_ascii_lowercase();
         let name = host
             .rsplit_once(':')
             .map_or(host.as_str(), |(name, _port)| name);
-        if self.hosts.is_empty()
-            || self
-                .hosts
-                .iter()
-                .any(|known| *known == host || known == name)
-        {
+        let is_known = |known: &String| *known == host || known == name;
+        if self.hosts.iter().any(is_known) {
             Ok(())
         } else {
             bad_target("this host is not served here")
@@ -234,23 +235,33 @@ fn named(headers: &HeaderMap, name: &HeaderName) -> Result<Tenant, Box<Problem>>
 
 /// Who asks: the hash of what it authorises itself with. Without that, everybody is the same.
 fn principal(headers: &HeaderMap) -> Principal {
-    let given: Vec<&[u8]> = headers
+    let mut given = headers
         .get_all(AUTHORIZATION)
         .iter()
-        .map(HeaderValue::as_bytes)
-        .collect();
-    // A value holds no line feed, so no two lists are joined alike.
-    Principal::of(&given.join(&b"\n"[..]))
+        .map(HeaderValue::as_bytes);
+    match (given.next(), given.next()) {
+        (None, _) => Principal::of(b""),
+        (Some(only), None) => Principal::of(only),
+        (Some(first), Some(second)) => {
+            // A value holds no line feed, so no two lists are joined alike.
+            let all: Vec<&[u8]> = [first, second].into_iter().chain(given).collect();
+            Principal::of(&all.join(&b"\n"[..]))
+        }
+    }
 }
 
-/// The path and query alone.
-fn origin(parts: &Parts) -> Result<Uri, Box<Problem>> {
+/// The path and query alone, unless there is nothing else.
+fn origin(parts: &Parts) -> Result<Option<Uri>, Box<Problem>> {
     let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let for_all = path == "*" && parts.method == Method::OPTIONS;
     if !for_all && !path.starts_with('/') {
         return bad_target("the target is no path; begin it with a slash");
     }
+    if parts.uri.scheme().is_none() && parts.uri.authority().is_none() {
+        return Ok(None);
+    }
     path.parse()
+        .map(Some)
         .or_else(|_| bad_target("the target is no path"))
 }
 

@@ -3,6 +3,7 @@
 
 use std::error::Error as StdError;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anyhow::Result;
@@ -32,9 +33,12 @@ use crate::serve::{Handover, Peer};
 /// layer always gives the key back.
 const NOTHING_SENT: u16 = 999;
 
-/// The service behind the proxy.
+/// The service behind the proxy. It is cloned for every request.
 #[derive(Clone)]
-pub(crate) struct Upstream {
+pub(crate) struct Upstream(Arc<Behind>);
+
+/// What is known of the service behind the proxy.
+struct Behind {
     client: UpstreamClient,
     target: Target,
     host: Host,
@@ -80,15 +84,17 @@ impl Upstream {
     /// # Errors
     /// [`Usage`](crate::exit::Usage) when the certificates cannot be used.
     pub(crate) fn new(target: Target, config: &Proxy) -> Result<Self> {
-        Ok(Self {
+        Ok(Self(Arc::new(Behind {
             client: client(target.is_https(), config)?,
             target,
             host: config.host,
             times: config.times(),
-        })
+        })))
     }
+}
 
-    async fn exchange(self, request: Request<RequestBody<Body>>) -> Result<Response, Unanswered> {
+impl Behind {
+    async fn exchange(&self, request: Request<RequestBody<Body>>) -> Result<Response, Unanswered> {
         let Some((request, joined)) = self.prepared(request) else {
             let why = "the path leads out of what the upstream serves here";
             return Ok(nothing_sent(Problem::new(
@@ -196,7 +202,8 @@ impl Service<Request<RequestBody<Body>>> for Upstream {
     }
 
     fn call(&mut self, request: Request<RequestBody<Body>>) -> Self::Future {
-        Box::pin(self.clone().exchange(request))
+        let behind = Arc::clone(&self.0);
+        Box::pin(async move { behind.exchange(request).await })
     }
 }
 

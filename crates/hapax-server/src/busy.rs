@@ -216,6 +216,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_connection_is_idle_a_whole_span_after_its_last_request_and_not_before() {
+        let busy = Arc::new(Busy::default());
+        let idle = busy.idle_for(SPAN, STALLED);
+        tokio::pin!(idle);
+        assert!(idle.as_mut().now_or_never().is_none());
+        tokio::time::sleep(SPAN / 2).await;
+        let entered = Busy::enter(&busy);
+        assert!(idle.as_mut().now_or_never().is_none());
+        tokio::time::sleep(SPAN / 4).await;
+        // The clock is read before the request ends, so that the wait can only look longer than it was.
+        let ended = Instant::now();
+        drop(entered);
+        tokio::time::timeout(NEVER, idle).await.unwrap();
+        assert!(ended.elapsed() >= SPAN - Duration::from_micros(1));
+    }
+
+    #[tokio::test]
     async fn a_silent_stream_keeps_its_connection_and_a_client_that_reads_nothing_does_not() {
         let busy = Arc::new(Busy::default());
         let first = Endless(Some(Frame::data(Bytes::from_static(b"one"))));

@@ -5,10 +5,11 @@ mod label;
 mod spread;
 mod tally;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax_core::{
-    Cause, Claim, Doubt, Error, Lease, Outcome, Policy, Receipt, Space, Swept, Tenant,
+    Cause, Claim, Doubt, Error, Lease, Outcome, Policy, Receipt, Record, Space, Swept, Tenant,
 };
 
 use crate::{Claimed, Engine, Settled};
@@ -89,8 +90,17 @@ impl Observer {
     /// [`Engine::cached`], counted when it has an answer.
     #[must_use]
     pub fn cached(&self, engine: &Engine, claim: &Claim) -> Option<Receipt> {
+        self.look(engine, claim).ok()
+    }
+
+    /// The same, or what the cache has of the key otherwise.
+    pub(crate) fn look(
+        &self,
+        engine: &Engine,
+        claim: &Claim,
+    ) -> Result<Receipt, Option<Arc<Record>>> {
         let started = Instant::now();
-        let receipt = engine.cached(claim)?;
+        let receipt = engine.look(claim)?;
         let took = started.elapsed();
         let route = self.labels.of(&claim.scope.space);
         let tally = self.tenants.of(claim.scope.tenant);
@@ -98,7 +108,7 @@ impl Observer {
         metrics::counter!("hapax_cache_hits_total").increment(1);
         looked_up(&tally, route.clone(), took);
         count(&tally, route, Action::Replay);
-        Some(receipt)
+        Ok(receipt)
     }
 
     /// [`Engine::claim`], counted and timed. The time that a duplicate waits for the answer of the one
@@ -107,25 +117,26 @@ impl Observer {
     /// # Errors
     /// Those of [`Engine::claim`].
     pub async fn claim(&self, engine: &Engine, claim: Claim) -> Result<Claimed, Error> {
-        match self.cached(engine, &claim) {
-            Some(receipt) => Ok(Claimed::Replay(receipt)),
-            None => self.claim_missed(engine, claim).await,
+        match self.look(engine, &claim) {
+            Ok(receipt) => Ok(Claimed::Replay(receipt)),
+            Err(seen) => self.claim_seen(engine, &claim, seen).await,
         }
     }
 
-    /// [`Observer::claim`] after [`Observer::cached`] had no answer.
-    pub(crate) async fn claim_missed(
+    /// [`Observer::claim`] after [`Observer::look`] had no answer but this.
+    pub(crate) async fn claim_seen(
         &self,
         engine: &Engine,
-        claim: Claim,
+        claim: &Claim,
+        seen: Option<Arc<Record>>,
     ) -> Result<Claimed, Error> {
-        let (tenant, space) = (claim.scope.tenant, claim.scope.space.clone());
-        let (route, tally) = (self.labels.of(&space), self.tenants.of(tenant));
+        let tenant = claim.scope.tenant;
+        let (route, tally) = (self.labels.of(&claim.scope.space), self.tenants.of(tenant));
         tally.cache(false);
         metrics::counter!("hapax_cache_misses_total").increment(1);
         let started = Instant::now();
         let claimed = if claim.policy.wait.is_zero() {
-            let claimed = engine.claim(claim).await;
+            let claimed = engine.claim_seen(claim, seen).await;
             looked_up(&tally, route.clone(), started.elapsed());
             claimed
         } else {
@@ -133,10 +144,11 @@ impl Observer {
                 wait: Duration::ZERO,
                 ..claim.policy
             };
-            let claimed = engine.claim(claim.clone().with_policy(at_once)).await;
+            let at_once = claim.clone().with_policy(at_once);
+            let claimed = Box::pin(engine.claim_seen(&at_once, seen)).await;
             looked_up(&tally, route.clone(), started.elapsed());
             match claimed {
-                Ok(Claimed::Busy(_)) => engine.claim(claim).await,
+                Ok(Claimed::Busy(_)) => Box::pin(engine.claim(claim.clone())).await,
                 known => known,
             }
         };

@@ -11,7 +11,7 @@ use hapax_core::{
 use super::backlog::{self, Standing};
 use super::fault::Fault;
 use super::moves;
-use super::moving::Moving;
+use super::moving::{Moved, Moving};
 use super::pack::{self, Packed};
 use super::queue::{Effect, Task};
 use super::{NAME, SqliteLedger, notes, pages, rows, tenant_keys};
@@ -67,7 +67,7 @@ impl Ledger for SqliteLedger {
             })
             .await??;
             let (job, answered) = Moving::new(packed);
-            let applied = self.written(job, answered).await?;
+            let Moved { applied, .. } = self.written(job, answered).await?;
             let weight = applied.iter().map(weight_of).sum();
             let rings = self.opening(applied.iter().filter_map(Applied::row));
             let rings = rings.await.map_err(|error| after(&applied, error))?;

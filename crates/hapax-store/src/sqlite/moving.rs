@@ -16,14 +16,19 @@ pub(super) struct Moving {
     bytes: usize,
     is_provisional: bool,
     made: Option<Vec<Applied>>,
-    answer: oneshot::Sender<Result<Vec<Applied>, Error>>,
+    answer: oneshot::Sender<Result<Moved, Error>>,
+}
+
+/// What became of the moves of one swap, one for one.
+pub(super) struct Moved {
+    pub(super) applied: Vec<Applied>,
+    /// The moves, given back: memory is cheapest let go of by the thread that took it, and the writer has enough to do.
+    _packed: Vec<Packed>,
 }
 
 impl Moving {
     /// The job that makes these moves, and where its answer arrives.
-    pub(super) fn new(
-        packed: Vec<Packed>,
-    ) -> (Box<Self>, oneshot::Receiver<Result<Vec<Applied>, Error>>) {
+    pub(super) fn new(packed: Vec<Packed>) -> (Box<Self>, oneshot::Receiver<Result<Moved, Error>>) {
         let (answer, answered) = oneshot::channel();
         let job = Self {
             bytes: packed.iter().map(Packed::bytes).sum(),
@@ -70,8 +75,19 @@ impl Job for Moving {
     }
 
     fn answer(self: Box<Self>, result: Result<(), Error>) {
-        let Self { made, answer, .. } = *self;
+        let Self {
+            packed,
+            made,
+            answer,
+            ..
+        } = *self;
+        let moved = result.and_then(|()| {
+            Ok(Moved {
+                applied: made.ok_or_else(never_ran)?,
+                _packed: packed,
+            })
+        });
         // Whoever asked may be gone; the write stands.
-        let _ = answer.send(result.and_then(|()| made.ok_or_else(never_ran)));
+        let _ = answer.send(moved);
     }
 }

@@ -11,7 +11,10 @@ mod settle;
 mod waiting;
 
 use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hapax_core::{
@@ -24,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use audit::Audit;
 use cache::Cache;
 use running::Running;
-use waiting::Waiting;
+use waiting::{Ticket, Waiting};
 
 pub use operator::Ruled;
 pub use outlive::Outliving;
@@ -216,20 +219,30 @@ impl Engine {
     /// # Panics
     /// Never: a granted record is held, and a replay is of a record.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed, Error> {
+        let seen = self.cache.get(claim.id(), || self.ledger.purges());
+        self.claim_seen(&claim, seen).await
+    }
+
+    /// What `claim` gets, of which the cache says `seen`. By reference, since its future is a part of every keyed
+    /// request's; what is rare in it is boxed for the same reason.
+    pub(crate) async fn claim_seen(
+        &self,
+        claim: &Claim,
+        mut seen: Option<Arc<Record>>,
+    ) -> Result<Claimed, Error> {
         let deadline = Instant::now() + claim.policy.bounded().wait;
-        let mut seen = self.cache.get(claim.id(), || self.ledger.purges());
-        if seen.is_none() {
-            seen = self.recall(&claim).await;
+        if seen.is_none() && self.shared.is_some() {
+            seen = Box::pin(self.recall(claim)).await;
         }
         let mut ticket = None;
         let mut overtaken = 0;
         loop {
             let now = self.ledger.now();
-            match decide(seen.as_deref(), &claim, now) {
+            match decide(seen.as_deref(), claim, now) {
                 Verdict::Grant(grant) => {
                     let step = Move::from_seen(seen.as_deref(), grant.next);
                     let step = self.noting_grant(step, grant.cause, now);
-                    let step = if may_be_lost(&claim, grant.cause) {
+                    let step = if may_be_lost(claim, grant.cause) {
                         step.provisionally()
                     } else {
                         step
@@ -250,7 +263,7 @@ impl Engine {
                     return Ok(Claimed::Replay(replayed(record, outcome)));
                 }
                 Verdict::Conflict(record) => {
-                    self.note_conflict(record, &claim, now);
+                    self.note_conflict(record, claim, now);
                     return Ok(Claimed::Conflict(Box::new(record.clone())));
                 }
                 Verdict::Lost(doubt) => return Ok(Claimed::Lost(doubt)),
@@ -265,36 +278,53 @@ impl Engine {
                     else {
                         return Ok(Claimed::Busy(until.since(now)));
                     };
-                    let woken = ticket.woken();
-                    seen = self.reread(&claim).await?;
-                    if still_busy(seen.as_deref(), &claim, self.ledger.now()) {
-                        let pause = left
-                            .min(self.poll)
-                            .min(until.since(now).max(Duration::from_millis(1)));
-                        // Woken or not, the record is read again: a wake-up is a hint, never an answer.
-                        let _hint = tokio::time::timeout(pause, woken).await;
-                        seen = self.reread(&claim).await?;
-                    }
+                    let pause = left
+                        .min(self.poll)
+                        .min(until.since(now).max(Duration::from_millis(1)));
+                    seen = Box::pin(self.wait(claim, ticket, pause)).await?;
                 }
             }
         }
     }
 
+    /// The record after its holder has ended, or after `pause` if that is sooner.
+    async fn wait(
+        &self,
+        claim: &Claim,
+        ticket: &Ticket,
+        pause: Duration,
+    ) -> Result<Option<Arc<Record>>, Error> {
+        let woken = ticket.woken();
+        let seen = self.reread(claim).await?;
+        if !still_busy(seen.as_deref(), claim, self.ledger.now()) {
+            return Ok(seen);
+        }
+        // Woken or not, the record is read again: a wake-up is a hint, never an answer.
+        let _hint = tokio::time::timeout(pause, woken).await;
+        self.reread(claim).await
+    }
+
     /// The recorded outcome for `claim`, if it is at hand without asking the ledger.
     #[must_use]
     pub fn cached(&self, claim: &Claim) -> Option<Receipt> {
-        let record = self.cache.get(claim.id(), || self.ledger.purges())?;
+        self.look(claim).ok()
+    }
+
+    /// The same, or what the cache has of the key otherwise.
+    pub(crate) fn look(&self, claim: &Claim) -> Result<Receipt, Option<Arc<Record>>> {
+        let seen = self.cache.get(claim.id(), || self.ledger.purges());
+        let record = seen.ok_or(None)?;
         let now = self.ledger.now();
         match decide(Some(&record), claim, now) {
             Verdict::Replay(outcome) => {
                 self.note_replay(&record, outcome, now);
-                Some(replayed(&record, outcome))
+                Ok(replayed(&record, outcome))
             }
             Verdict::Grant(_)
             | Verdict::Busy(_)
             | Verdict::Conflict(_)
             | Verdict::Lost(_)
-            | Verdict::Erased => None,
+            | Verdict::Erased => Err(Some(record)),
         }
     }
 
@@ -351,14 +381,24 @@ impl Engine {
     pub async fn run<T>(&self, mut lease: Lease, work: impl Future<Output = T>) -> (Lease, T) {
         let _entered = self.running.enter(&lease);
         let value = {
-            let beats = self.beat(&mut lease);
-            tokio::pin!(work, beats);
-            // Side by side: a store that is slow to renew does not hold up the work.
-            tokio::select! {
-                biased;
-                value = &mut work => value,
-                never = &mut beats => match never {},
-            }
+            let mut work = pin!(work);
+            // Made when it is first needed: most work is done before its lease needs anything.
+            let mut held = Some(&mut lease);
+            let mut beats = None;
+            poll_fn(|context| {
+                if let Poll::Ready(value) = work.as_mut().poll(context) {
+                    return Poll::Ready(value);
+                }
+                if let Some(lease) = held.take() {
+                    beats = Some(Box::pin(self.beat(lease)));
+                }
+                // Side by side: a store that is slow to renew does not hold up the work.
+                match beats.as_mut().map(|beats| beats.as_mut().poll(context)) {
+                    Some(Poll::Ready(never)) => match never {},
+                    Some(Poll::Pending) | None => Poll::Pending,
+                }
+            })
+            .await
         };
         (lease, value)
     }

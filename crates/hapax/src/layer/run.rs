@@ -1,12 +1,12 @@
 //! One keyed request: claims, runs the handler under its lease, and records the answer before it is sent.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
-use hapax_core::{Cause, Claim, Doubt, Lease, OnLost, Outcome, State};
+use hapax_core::{Cause, Claim, Doubt, Lease, OnLost, Outcome, Record, State};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Request, Response, response};
 use http_body::Body;
@@ -41,10 +41,10 @@ enum Handled<B: Body> {
     Broken(response::Parts, Bytes, B::Error),
 }
 
-/// Claims, then answers as the claim says.
+/// Claims, of which the cache says `seen`, then answers as the claim says.
 pub(super) async fn claim_and_run<S, ReqBody, ResBody>(
     setup: Arc<Setup>,
-    claim: Claim,
+    (claim, seen): (Claim, Option<Arc<Record>>),
     route: Arc<Route>,
     inner: S,
     request: Request<RequestBody<ReqBody>>,
@@ -53,11 +53,7 @@ where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
     ResBody: Body,
 {
-    let problem = match setup
-        .observer
-        .claim_missed(&setup.engine, claim.clone())
-        .await
-    {
+    let problem = match setup.observer.claim_seen(&setup.engine, &claim, seen).await {
         Ok(Claimed::Granted(lease, cause)) => {
             return run(&setup, lease, cause, &route, inner, request).await;
         }
@@ -92,14 +88,15 @@ where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
     ResBody: Body,
 {
-    let work = async {
-        let response = inner.call(request).await?;
-        Ok(handle(response, route).await)
+    let (lease, ran) = {
+        // Pinned here and lent, so that the future of the request holds it once.
+        let work = pin!(async {
+            let response = inner.call(request).await?;
+            Ok(handle(response, route).await)
+        });
+        let caught = AssertUnwindSafe(work).catch_unwind();
+        setup.engine.run(lease, caught).await
     };
-    let (lease, ran) = setup
-        .engine
-        .run(lease, AssertUnwindSafe(work).catch_unwind())
-        .await;
     let handled = match ran {
         Ok(Ok(handled)) => handled,
         Ok(Err(error)) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_core::{Claim, Key, Principal, Scope, Space};
+use hapax_core::{Claim, Key, Principal, Record, Scope, Space};
 use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
@@ -19,6 +19,7 @@ use super::layer::Setup;
 use super::pattern::route_pattern;
 use super::route::Route;
 use super::{answer, key, run};
+use crate::engine::Outliving;
 use crate::problem::{Problem, TraceId};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -187,18 +188,39 @@ where
         }
     };
     let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
-    if let Some(receipt) = setup.observer.cached(&setup.engine, &claim) {
-        return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole));
-    }
+    let seen = match setup.observer.look(&setup.engine, &claim) {
+        Ok(receipt) => return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole)),
+        Err(seen) => seen,
+    };
     let caller = Caller::of(&parts, keyed.route.problem_json);
     // From the claim on it runs to its end: a client that goes away leaves neither a key held by nobody nor a
     // handler cut off in the middle.
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
-    let work = run::claim_and_run(setup.clone(), claim, keyed.route, inner, request);
-    match setup.engine.outlive(work).await? {
+    match begun(&setup, (claim, seen), keyed.route, inner, request).await? {
         run::Ran::Answered(response) => Ok(response),
         run::Ran::Refused(problem) => Ok(caller.refuse(problem)),
     }
+}
+
+/// A claim and what follows it, on the way. Not async: what waits for it has no room for it, and is small.
+fn begun<S, ReqBody, ResBody>(
+    setup: &Arc<Setup>,
+    claim: (Claim, Option<Arc<Record>>),
+    route: Arc<Route>,
+    inner: S,
+    request: Request<RequestBody<ReqBody>>,
+) -> Outliving<Result<run::Ran<ResBody>, S::Error>>
+where
+    S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    ReqBody: Body + Send + 'static,
+    ResBody: Body + Send + 'static,
+    ResBody::Data: Send,
+    ResBody::Error: Send + 'static,
+{
+    let work = run::claim_and_run(setup.clone(), claim, route, inner, request);
+    setup.engine.outlive(work)
 }
 
 async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {

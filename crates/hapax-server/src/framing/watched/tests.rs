@@ -36,6 +36,64 @@ async fn clear_requests_pass_unchanged_however_they_come() {
     }
 }
 
+/// What hyper reads of each piece, which is sent once the one before it is read, and which request is refused.
+async fn one_by_one(pieces: &[&[u8]]) -> (Vec<u8>, Option<u64>) {
+    let (mut client, server) = tokio::io::duplex(64 * 1024);
+    let watch = Arc::new(Watch::default());
+    let mut watched = Watched::new(server, Arc::clone(&watch), 8192);
+    let (mut read, mut room) = (Vec::new(), [0; 16 * 1024]);
+    for piece in pieces {
+        client.write_all(piece).await.unwrap();
+        let some = watched.read(&mut room).await.unwrap();
+        read.extend_from_slice(&room[..some]);
+    }
+    drop(client);
+    watched.read_to_end(&mut read).await.unwrap();
+    let refused = (0..10).find(|number| watch.refused(*number).is_some());
+    (read, refused)
+}
+
+#[tokio::test]
+async fn a_head_that_comes_whole_passes_with_as_much_of_its_body_as_came() {
+    let post = POST.as_bytes();
+    for cut in POST.len() - 5..=POST.len() {
+        let (head, rest) = post.split_at(cut);
+        // What follows the body in one piece with it is a head again, and judged.
+        let rest = [rest, GET.as_bytes(), BOTH.as_bytes()].concat();
+        let (read, refused) = one_by_one(&[GET.as_bytes(), head, &rest]).await;
+        let clear = [GET, POST, GET].concat();
+        assert_eq!(read, [clear.as_bytes(), STAND_IN].concat(), "{cut}");
+        assert_eq!(refused, Some(3));
+    }
+}
+
+#[tokio::test]
+async fn two_requests_in_one_piece_are_both_judged() {
+    let both = [POST.as_bytes(), BOTH.as_bytes()].concat();
+    let (read, refused) = one_by_one(&[&both]).await;
+    assert_eq!(read, [POST.as_bytes(), STAND_IN].concat());
+    assert_eq!(refused, Some(1));
+}
+
+#[tokio::test]
+async fn the_beginning_of_http2_is_known_when_it_comes_alone() {
+    let frames = b"SM\r\n\r\nPOST / HTTP/1.1\r\ncontent-length: x\r\n\r\n";
+    let (read, refused) = one_by_one(&[HTTP2_PREFACE, frames]).await;
+    assert_eq!(read, [HTTP2_PREFACE, frames].concat());
+    assert_eq!(refused, None);
+}
+
+#[tokio::test]
+async fn reading_into_no_room_is_not_the_end() {
+    let (mut client, server) = tokio::io::duplex(4096);
+    let mut watched = Watched::new(server, Arc::default(), 8192);
+    client.write_all(GET.as_bytes()).await.unwrap();
+    assert_eq!(watched.read(&mut []).await.unwrap(), 0);
+    let mut read = vec![0; GET.len()];
+    watched.read_exact(&mut read).await.unwrap();
+    assert_eq!(read, GET.as_bytes());
+}
+
 #[tokio::test]
 async fn an_unclear_head_is_replaced_and_nothing_passes_after_it() {
     for (before, number) in [

@@ -157,7 +157,7 @@ impl Backlog {
         }
         let is_noted = match (packed.write, known) {
             (Write::Insert, None) => {
-                if let Some(row) = rows::find(connection, next.scope.tenant, next.id)? {
+                if let Some(row) = rows::find_rare(connection, next.scope.tenant, next.id)? {
                     return moves::stale(next, Some(row));
                 }
                 line::put_claim(packed, &mut staged.lines)

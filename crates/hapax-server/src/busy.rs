@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -26,7 +27,10 @@ pub(crate) struct Busy {
     sending: AtomicUsize,
     /// Those among them whose handler has no more just now: the client is not to blame.
     awaited: AtomicUsize,
-    /// Rises whenever a piece of an answer is asked for.
+    /// Answers that have an end, small ones too, which not all of has been taken. A client that has stopped sending still
+    /// waits for them, however long their handler takes over the next piece.
+    owed: AtomicUsize,
+    /// Rises whenever a piece of an answer is taken.
     pieces: AtomicU64,
     began: Instant,
     /// When a request or an answer last began or ended, in microseconds since the connection began.
@@ -39,6 +43,7 @@ impl Default for Busy {
             requests: AtomicUsize::new(0),
             sending: AtomicUsize::new(0),
             awaited: AtomicUsize::new(0),
+            owed: AtomicUsize::new(0),
             pieces: AtomicU64::new(0),
             began: Instant::now(),
             changed_us: AtomicU64::new(0),
@@ -65,11 +70,17 @@ impl Busy {
         self.began + Duration::from_micros(self.changed_us.load(Ordering::SeqCst))
     }
 
-    /// Whether a request is being answered, or an answer is there and being sent.
+    /// Whether a request is being answered, an answer that has an end is not sent to it, or one is there and being sent.
     pub(crate) fn is_answering(&self) -> bool {
         let (sending, awaited) = (&self.sending, &self.awaited);
         self.requests.load(Ordering::SeqCst) > 0
+            || self.owed.load(Ordering::SeqCst) > 0
             || sending.load(Ordering::SeqCst) > awaited.load(Ordering::SeqCst)
+    }
+
+    /// How many pieces of answers were taken: it rises while a client takes what it is sent.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::SeqCst)
     }
 
     /// Waits until nothing was going on for `span`, or a client has taken nothing of its answer for `stalled`.
@@ -97,16 +108,25 @@ impl Busy {
 impl Entered {
     /// The response, whose body keeps the connection in use until it is sent.
     pub(crate) fn sends(self, response: Response) -> Response {
-        let bytes = response.body().size_hint().exact();
-        if bytes.is_some_and(|bytes| bytes <= BUFFERED_BYTES) {
+        if response.body().is_end_stream() {
             return response;
         }
-        self.0.sending.fetch_add(1, Ordering::SeqCst);
+        let bytes = response.body().size_hint().exact();
+        let is_followed = bytes.is_none_or(|bytes| bytes > BUFFERED_BYTES);
+        let is_owed = !is_event_stream(response.headers());
+        self.0
+            .sending
+            .fetch_add(usize::from(is_followed), Ordering::SeqCst);
+        self.0
+            .owed
+            .fetch_add(usize::from(is_owed), Ordering::SeqCst);
         let busy = Arc::clone(&self.0);
         response.map(|body| {
             Body::new(Sending {
                 body,
                 busy,
+                is_followed,
+                is_owed,
                 awaited: false,
             })
         })
@@ -120,10 +140,23 @@ impl Drop for Entered {
     }
 }
 
+/// Whether an answer goes on until one side has enough of it.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let events = b"text/event-stream";
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let begins = value.as_bytes().get(..events.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(events))
+    })
+}
+
 /// An answer on its way to the client.
 struct Sending {
     body: Body,
     busy: Arc<Busy>,
+    /// Whether it is more than the system buffers, so that it shows whether the client reads.
+    is_followed: bool,
+    /// Whether it has an end that a client may wait for.
+    is_owed: bool,
     /// Whether the last piece was not there yet when it was asked for.
     awaited: bool,
 }
@@ -142,8 +175,12 @@ impl Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         self.set_awaited(false);
-        self.busy.sending.fetch_sub(1, Ordering::SeqCst);
-        self.busy.change();
+        let busy = &self.busy;
+        busy.sending
+            .fetch_sub(usize::from(self.is_followed), Ordering::SeqCst);
+        busy.owed
+            .fetch_sub(usize::from(self.is_owed), Ordering::SeqCst);
+        busy.change();
     }
 }
 
@@ -157,8 +194,10 @@ impl HttpBody for Sending {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(context);
-        this.set_awaited(frame.is_pending());
-        this.busy.pieces.fetch_add(1, Ordering::SeqCst);
+        this.set_awaited(this.is_followed && frame.is_pending());
+        this.busy
+            .pieces
+            .fetch_add(u64::from(frame.is_ready()), Ordering::SeqCst);
         frame
     }
 
@@ -250,5 +289,34 @@ mod tests {
         let busy = Arc::new(Busy::default());
         let _response = Busy::enter(&busy).sends(Response::new(Body::from("small")));
         assert!(is_idle(&busy).await);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_has_an_end_is_owed_until_all_of_it_is_taken() {
+        let busy = Arc::new(Busy::default());
+        let mut small = Busy::enter(&busy).sends(Response::new(Body::from("small")));
+        assert!(busy.is_answering(), "none of it is taken");
+        small.body_mut().frame().await.unwrap().unwrap();
+        drop(small);
+        assert!(!busy.is_answering());
+
+        let pieces = Endless(Some(Frame::data(Bytes::from_static(b"one"))));
+        let mut slow = Busy::enter(&busy).sends(Response::new(Body::new(pieces)));
+        slow.body_mut().frame().await.unwrap().unwrap();
+        assert!(slow.body_mut().frame().now_or_never().is_none());
+        assert!(busy.is_answering(), "its handler has no more just now");
+        drop(slow);
+
+        let events = Response::new(Body::new(Endless(None)));
+        let (mut parts, body) = events.into_parts();
+        let value = "Text/Event-Stream; charset=utf-8".parse().unwrap();
+        parts.headers.insert(CONTENT_TYPE, value);
+        let mut events = Busy::enter(&busy).sends(Response::from_parts(parts, body));
+        assert!(events.body_mut().frame().now_or_never().is_none());
+        assert!(!busy.is_answering(), "nobody can wait for its end");
+
+        let empty = Busy::enter(&busy).sends(Response::new(Body::empty()));
+        assert!(!busy.is_answering());
+        drop((events, empty));
     }
 }

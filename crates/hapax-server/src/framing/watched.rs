@@ -83,6 +83,8 @@ struct Patience {
     lasts: Duration,
     /// Set once the end was seen.
     over: Option<Pin<Box<Sleep>>>,
+    /// How many pieces of answers were taken when it was set.
+    pieces: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +120,7 @@ impl<I> Watched<I> {
             busy,
             lasts,
             over: None,
+            pieces: 0,
         });
         self
     }
@@ -248,14 +251,24 @@ fn after_chunks(chunks: &mut Chunks, bytes: &[u8]) -> (usize, State) {
 }
 
 impl Patience {
-    /// Waits while an answer is on its way, and no longer than this lasts.
+    /// Waits while an answer is on its way, and no longer than this lasts with none of it taken.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.busy.is_answering() {
-            return Poll::Ready(());
+        loop {
+            if !self.busy.is_answering() {
+                return Poll::Ready(());
+            }
+            let (lasts, pieces) = (self.lasts, self.busy.pieces());
+            let over = self.over.get_or_insert_with(|| {
+                self.pieces = pieces;
+                Box::pin(sleep(lasts))
+            });
+            ready!(over.as_mut().poll(cx));
+            if self.pieces == pieces {
+                return Poll::Ready(());
+            }
+            // The client has taken some of its answer meanwhile: it is there.
+            self.over = None;
         }
-        let lasts = self.lasts;
-        let over = self.over.get_or_insert_with(|| Box::pin(sleep(lasts)));
-        over.as_mut().poll(cx)
     }
 }
 

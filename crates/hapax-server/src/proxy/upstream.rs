@@ -11,9 +11,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use hapax::layer::RequestBody;
 use hapax::problem::Problem;
-use http::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -25,6 +23,7 @@ use super::body::{Failure, Moved, Sent, Timed};
 use super::client::{UpstreamClient, client};
 use super::target::Target;
 use super::{headers, tunnel};
+use crate::busy::is_event_stream;
 use crate::config::proxy::{Host, Proxy, Times};
 use crate::problem::Refusal;
 use crate::serve::{Handover, Peer};
@@ -289,13 +288,4 @@ fn chain(error: &dyn StdError) -> String {
         source = cause.source();
     }
     text
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| {
-        value
-            .as_bytes()
-            .to_ascii_lowercase()
-            .starts_with(b"text/event-stream")
-    })
 }

@@ -167,6 +167,22 @@ async fn the_end_of_what_a_client_sends_is_kept_back_while_it_waits_for_an_answe
 }
 
 #[tokio::test]
+async fn a_client_that_takes_its_answer_is_waited_for_as_long_as_it_does() {
+    let lasts = Duration::from_millis(50);
+    let (_client, mut watched, busy) = ended(lasts).await;
+    let answer = axum::response::Response::new(axum::body::Body::from("an answer"));
+    let mut answer = Busy::enter(&busy).sends(answer);
+    let begun = tokio::time::Instant::now();
+    let (end, ()) = tokio::join!(watched.read_u8(), async {
+        sleep(lasts / 2).await;
+        http_body_util::BodyExt::frame(answer.body_mut()).await;
+    });
+    assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    // The piece was taken in the first round of patience, so there was a second.
+    assert!(begun.elapsed() >= 2 * lasts);
+}
+
+#[tokio::test]
 async fn a_client_that_may_have_gone_is_not_answered_for_ever() {
     let (_client, mut watched, busy) = ended(Duration::from_millis(20)).await;
     let _request = Busy::enter(&busy);

@@ -175,6 +175,33 @@ fn events_arrive_one_by_one() {
 }
 
 #[test]
+fn a_client_that_has_stopped_sending_gets_the_whole_answer_however_late_its_body_comes() {
+    for path in ["/late", "/late-chunked"] {
+        let proxied = Proxied::plain();
+        let mut client = connect(proxied.address());
+        let request = format!("GET {path} HTTP/1.1\r\nhost: h\r\n\r\n");
+        client.write_all(request.as_bytes()).unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut seen = Vec::new();
+        while !seen.windows(4).any(|window| window == b"\r\n\r\n") {
+            let mut piece = [0; 1024];
+            let length = client.read(&mut piece).unwrap();
+            assert!(length > 0, "{path}: {}", String::from_utf8_lossy(&seen));
+            seen.extend_from_slice(&piece[..length]);
+        }
+        proxied.upstream.open();
+        client.read_to_end(&mut seen).unwrap();
+        let text = String::from_utf8_lossy(&seen);
+        assert!(text.contains("hello"), "{path}: {text}");
+        // It has said that it is done: nobody waits for another request.
+        assert!(
+            text.trim_end()
+                .ends_with(if path == "/late" { "hello" } else { "0" })
+        );
+    }
+}
+
+#[test]
 fn a_silent_stream_outlives_the_time_for_a_head() {
     let proxied = Proxied::with("header_timeout_ms = 200\nrequest_timeout_ms = 100\n");
     let mut client = connect(proxied.address());

@@ -202,6 +202,17 @@ fn answer(
             send(b"data: 2\n\n")?;
             None
         }
+        // The head, and the body when the gate opens.
+        "/late" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")?;
+            seen.gate();
+            send(b"hello")
+        }
+        "/late-chunked" => {
+            send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
+            seen.gate();
+            send(b"5\r\nhello\r\n0\r\n\r\n")
+        }
         "/upgrade" => {
             send(b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: yes\r\n\r\n")?;
             let mut piece = [0; 1024];

@@ -41,7 +41,7 @@ async fn one_by_one(pieces: &[&[u8]]) -> (Vec<u8>, Option<u64>) {
     let (mut client, server) = tokio::io::duplex(64 * 1024);
     let watch = Arc::new(Watch::default());
     let mut watched = Watched::new(server, Arc::clone(&watch), 8192);
-    let (mut read, mut room) = (Vec::new(), [0; 16 * 1024]);
+    let (mut read, mut room) = (Vec::new(), vec![0; 16 * 1024]);
     for piece in pieces {
         client.write_all(piece).await.unwrap();
         let some = watched.read(&mut room).await.unwrap();

@@ -27,7 +27,7 @@ pub(crate) struct Busy {
     sending: AtomicUsize,
     /// Those among them whose handler has no more just now: the client is not to blame.
     awaited: AtomicUsize,
-    /// Answers that have an end, small ones too, which not all of has been taken. A client that has stopped sending still
+    /// Answers that have an end, small ones too, of which not all has been taken. A client that has stopped sending still
     /// waits for them, however long their handler takes over the next piece.
     owed: AtomicUsize,
     /// Rises whenever a piece of an answer is taken.

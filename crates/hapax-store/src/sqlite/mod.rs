@@ -3,7 +3,8 @@
 //!
 //! How a write travels: [`SqliteLedger`] packs the bodies and hands the moves to a bounded queue; the one
 //! writer thread takes all that has gathered, writes it in one transaction, and answers after the commit.
-//! Reads go to threads of their own. In a caller's own transaction: [`SqliteLedger::within`].
+//! Reads go to threads of their own, and so does bringing the log back into the file. In a caller's own transaction:
+//! [`SqliteLedger::within`].
 
 mod backlog;
 mod connection;
@@ -11,6 +12,7 @@ mod entries;
 mod fault;
 mod jobs;
 mod ledger;
+mod log;
 mod making;
 mod migrate;
 mod moves;
@@ -51,6 +53,7 @@ use backlog::Backlog;
 use connection::Role;
 use fault::Fault;
 use jobs::Bell;
+use log::Log;
 use purges::Purges;
 use queue::{Done, Effect, Job, Queue, Task};
 use reader::Reader;
@@ -144,6 +147,9 @@ impl SqliteLedger {
         let readers: Vec<_> = (0..options.readers.max(1))
             .map(|_| connection::open(&path, &options, Role::Reader))
             .collect::<Result<_, _>>()?;
+        let beside = connection::open(&path, &options, Role::Reader)?;
+        let log = Log::of(&mut connection, options.checkpoint_pages)
+            .map_err(|error| fault::failed("opening the ledger", error))?;
 
         let writes = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let reads = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
@@ -178,6 +184,7 @@ impl SqliteLedger {
             queue: writes,
             purges,
             backlog,
+            log: log.clone(),
             is_full,
             durability: options.durability,
             set: Cell::new(options.durability),
@@ -185,7 +192,9 @@ impl SqliteLedger {
             batch_max: options.batch_max.max(1),
             quiet: options.backlog_quiet,
         };
-        ledger.spawn("hapax-sqlite-write", alive, move || only.run())?;
+        ledger.spawn("hapax-sqlite-write", alive.clone(), move || only.run())?;
+        // After the writer, whose end is this one's too.
+        ledger.spawn("hapax-sqlite-log", alive, move || log.run(&beside))?;
         Ok(ledger)
     }
 

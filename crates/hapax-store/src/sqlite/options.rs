@@ -52,7 +52,8 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// The writer's page cache. Larger is not faster: SQLite looks through all of it at most commits.
     pub cache_kib: u32,
-    /// After how many pages the log is brought back into the file.
+    /// From about how many pages on the log is brought back into the file. That is done beside the writer, which waits only
+    /// when it is four times as far ahead.
     pub checkpoint_pages: u32,
     /// The log is cut back to this after a checkpoint.
     pub log_bytes_max: i64,

@@ -26,6 +26,7 @@ const LIST: &str = include_str!("../../../sql/sqlite/backlog_list.sql");
 const DROP: &str = include_str!("../../../sql/sqlite/backlog_drop.sql");
 const WAITS: &str = include_str!("../../../sql/sqlite/backlog_waits.sql");
 const COUNT: &str = include_str!("../../../sql/sqlite/backlog_count.sql");
+const GUARDED_ONLY: &str = include_str!("../../../sql/sqlite/backlog_guarded_only.sql");
 const STANDING: &str = include_str!("../../../sql/sqlite/backlog_standing.sql");
 
 /// So many keys are filed at once. More would share more pages, and hold up whoever comes meanwhile for longer.
@@ -223,6 +224,11 @@ impl Backlog {
             || inner.since.is_some_and(|since| since.elapsed() >= AGE_MAX)
     }
 
+    /// Whether so much waits that it is worth preparing every statement anew to file it without triggers.
+    pub(super) fn is_long(&self) -> bool {
+        self.inner().records.len() >= KEYS_MAX / 4
+    }
+
     /// What was noted down for this key. Good only if, asked after it, [`Backlog::standing_to_read`] is [`Standing::Own`] and
     /// the generation is the same.
     pub(super) fn find(&self, tenant: Tenant, id: RecordId) -> Option<Noted> {
@@ -320,6 +326,14 @@ fn is_same_key(one: &Record, other: &Record) -> bool {
 pub(super) fn waits(connection: &Connection) -> rusqlite::Result<bool> {
     connection
         .prepare_cached(WAITS)?
+        .query_row([], |row| row.get(0))
+}
+
+/// Whether nobody but the backlog itself has a trigger run for a new row. Its own refuses rows beside a backlog, which filing
+/// has emptied by then.
+pub(super) fn is_guarded_only(connection: &Connection) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(GUARDED_ONLY)?
         .query_row([], |row| row.get(0))
 }
 

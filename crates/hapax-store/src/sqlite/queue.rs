@@ -293,11 +293,6 @@ impl Queue {
 
     /// Takes no more jobs and answers those that wait with why: this reason, or the one it was closed for.
     pub(super) fn abandon(&self, why: &'static str) {
-        self.abandon_also(Vec::new(), why);
-    }
-
-    /// The same, with jobs that were taken and not begun.
-    pub(super) fn abandon_also(&self, taken: Vec<Box<dyn Job>>, why: &'static str) {
         let (jobs, why) = {
             let mut inner = self.inner();
             let why = *inner.closed.get_or_insert(why);
@@ -305,7 +300,7 @@ impl Queue {
             (std::mem::take(&mut inner.jobs), why)
         };
         self.filled.notify_all();
-        for job in taken.into_iter().chain(jobs) {
+        for job in jobs {
             job.answer(Err(
                 Error::new(Kind::Unavailable, "writing to the ledger").because(why)
             ));

@@ -78,8 +78,6 @@ impl Writer {
     pub(super) fn run(self) {
         let _ending = Ending(&self);
         let mut jobs = Vec::new();
-        let mut synced = Vec::new();
-        let splits = self.durability == Durability::Full;
         let mut quiet = self.quiet;
         loop {
             let patience = self.backlog.waits().then_some(quiet);
@@ -95,12 +93,14 @@ impl Writer {
                 }
                 Taken::Closed => break,
             }
-            synced.extend(jobs.extract_if(.., |job| splits && !job.is_provisional()));
-            // First those that need no sync: what waits for them is done while the others are synced.
-            if !self.answer(&mut jobs, Durability::Relaxed) {
-                return self.queue.abandon_also(synced, AFTER_PANIC);
-            }
-            if !self.answer(&mut synced, self.durability) {
+            // Claims that may be lost with the power wait for no sync, unless they come with something that has one anyway:
+            // a transaction of their own would cost more than it saves.
+            let durability = if jobs.iter().all(|job| job.is_provisional()) {
+                Durability::Relaxed
+            } else {
+                self.durability
+            };
+            if !self.answer(&mut jobs, durability) {
                 return;
             }
             if self.backlog.is_full() && matches!(self.file(), Filing::Stop) {

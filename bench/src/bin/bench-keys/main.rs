@@ -49,10 +49,10 @@ struct Cli {
     #[arg(long, value_delimiter = ',')]
     connections: Vec<usize>,
     /// Seconds of each measurement.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 1.5)]
     seconds: f64,
     /// How often each is measured.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
@@ -83,9 +83,6 @@ fn main() -> Result<()> {
 }
 
 async fn measure_all(cli: &Cli) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let subjects = subjects::start(cli, folder.path()).await?;
-    let all_subjects: Vec<&Subject> = subjects.all().collect();
     let mut report = Report::begin("keys", cli.check);
     let names = Rc::new(Names::new());
     let (all, time, rounds) = if cli.check {
@@ -103,6 +100,10 @@ async fn measure_all(cli: &Cli) -> Result<()> {
         cli.connections.clone()
     };
     for &connections in &all {
+        // Each number of connections finds empty stores, so that no figure depends on how many keys the cases before it left.
+        let folder = tempfile::tempdir()?;
+        let subjects = subjects::start(cli, folder.path()).await?;
+        let all_subjects: Vec<&Subject> = subjects.all().collect();
         for keys in [Keys::Fresh, Keys::Replayed] {
             let case = Case {
                 keys,

@@ -36,12 +36,21 @@ struct State {
     copied: u32,
     /// How many there were when it was last tried: what was not copied then is kept back by somebody who reads.
     tried: u32,
-    /// Whether the thread is asked to copy, or does.
-    is_at_work: bool,
+    thread: Thread,
     /// Whether the thread has copied since the writer last did.
     is_nearly_done: bool,
-    is_closed: bool,
     has_failed: bool,
+}
+
+/// What the thread beside the writer does.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Thread {
+    #[default]
+    Idle,
+    /// It copies, or is asked to.
+    AtWork,
+    /// It has ended, or is asked to.
+    Ended,
 }
 
 /// What is to be done about the log.
@@ -74,14 +83,14 @@ impl State {
         let is_new = self.pages.saturating_sub(self.copied.max(self.tried)) >= enough - enough / 4;
         if self.has_failed {
             Next::Stop
-        } else if self.is_at_work {
+        } else if self.thread == Thread::AtWork {
             let is_far_ahead = left >= enough.saturating_mul(4);
             if is_far_ahead {
                 Next::Wait
             } else {
                 Next::Nothing
             }
-        } else if is_new && self.is_closed {
+        } else if is_new && self.thread == Thread::Ended {
             Next::Here
         } else if is_new {
             Next::Beside
@@ -116,20 +125,18 @@ impl Log {
     /// Brings the log back whenever the writer asks for it, until it is closed.
     pub(super) fn run(&self, connection: &Connection) {
         let _closing = Closing(self);
-        loop {
-            let mut state = self.state();
-            while !state.is_at_work && !state.is_closed {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-            if state.is_closed {
-                return;
-            }
-            drop(state);
+        while self.is_asked() {
             self.copy(connection, true);
         }
+    }
+
+    /// Waits to be asked to copy. False when it is to end.
+    fn is_asked(&self) -> bool {
+        let state = self
+            .changed
+            .wait_while(self.state(), |state| state.thread == Thread::Idle)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.thread == Thread::AtWork
     }
 
     /// Does what is to be done after a group, on the writer's thread. False when no later one may be tried.
@@ -139,7 +146,7 @@ impl Log {
         match state.next(self.pages_enough) {
             Next::Nothing => true,
             Next::Beside => {
-                state.is_at_work = true;
+                state.thread = Thread::AtWork;
                 self.changed.notify_all();
                 true
             }
@@ -162,30 +169,30 @@ impl Log {
         let state = self.state();
         let _ended = self
             .changed
-            .wait_timeout_while(state, PATIENCE, |state| state.is_at_work);
+            .wait_timeout_while(state, PATIENCE, |state| state.thread == Thread::AtWork);
     }
 
     /// Has the thread end.
     pub(super) fn close(&self) {
-        self.state().is_closed = true;
+        self.state().thread = Thread::Ended;
         self.changed.notify_all();
     }
 
     /// Copies what can be copied without waiting for anybody.
     fn copy(&self, connection: &Connection, is_beside: bool) {
-        let before = self.pages.load(Ordering::Relaxed);
+        let before = self.state().pages;
         let copied = connection.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE);
         let mut state = self.state();
-        state.is_at_work = false;
-        // Else the log has begun anew meanwhile.
-        if state.pages >= before {
-            state.tried = before;
-            state.is_nearly_done = is_beside;
+        if state.thread == Thread::AtWork {
+            state.thread = Thread::Idle;
+        }
+        let is_same_log = state.pages >= before;
+        if is_same_log {
+            (state.tried, state.is_nearly_done) = (before, is_beside);
         }
         match copied {
-            Ok((_, copied)) if state.pages >= before => {
-                state.copied = u32::try_from(copied).unwrap_or(0);
-            }
+            Ok((_, copied)) if is_same_log => state.copied = u32::try_from(copied).unwrap_or(0),
+            // It has begun anew meanwhile.
             Ok(_) => {}
             // Another process does it.
             Err(error) if is_busy(&error) => {}
@@ -208,10 +215,7 @@ struct Closing<'l>(&'l Log);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        (state.is_closed, state.is_at_work) = (true, false);
-        drop(state);
-        self.0.changed.notify_all();
+        self.0.close();
     }
 }
 
@@ -247,7 +251,7 @@ mod tests {
     #[test]
     fn the_writer_goes_on_while_the_thread_copies_unless_it_is_far_ahead() {
         let at_work = |pages| State {
-            is_at_work: true,
+            thread: Thread::AtWork,
             ..with(pages, 100)
         };
         assert_eq!(at_work(2000).next(ENOUGH), Next::Nothing);
@@ -305,7 +309,7 @@ mod tests {
         };
         assert_eq!(failed.next(ENOUGH), Next::Stop);
         let alone = State {
-            is_closed: true,
+            thread: Thread::Ended,
             ..with(5000, 0)
         };
         assert_eq!(alone.next(ENOUGH), Next::Here);

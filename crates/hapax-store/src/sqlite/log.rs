@@ -229,6 +229,9 @@ mod tests {
     use super::super::connection::{self, Role};
     use super::*;
 
+    const TABLE: &str = include_str!("../../sql/sqlite/log_table_of_a_test.sql");
+    const FILL: &str = include_str!("../../sql/sqlite/log_fill_of_a_test.sql");
+    const COUNT: &str = include_str!("../../sql/sqlite/log_count_of_a_test.sql");
     const ENOUGH: u32 = 1000;
 
     fn with(pages: u32, copied: u32) -> State {
@@ -343,9 +346,7 @@ mod tests {
         let ended = log.clone();
         let thread = std::thread::spawn(move || ended.run(&beside));
         let commit = |_| {
-            writer
-                .execute("INSERT INTO filler VALUES (randomblob(20000))", [])
-                .unwrap();
+            writer.execute(FILL, []).unwrap();
             assert!(log.keep_short(&writer));
             log.pages.load(Ordering::Relaxed)
         };
@@ -358,16 +359,12 @@ mod tests {
     fn filler(folder: &TempDir) -> (PathBuf, Connection) {
         let path = connection::prepare(&folder.path().join("ledger.db")).unwrap();
         let reader = connection::open(&path, &SqliteOptions::default(), Role::Writer).unwrap();
-        reader
-            .execute_batch("CREATE TABLE filler (bytes BLOB)")
-            .unwrap();
+        reader.execute_batch(TABLE).unwrap();
         (path, reader)
     }
 
     fn count(reader: &Connection) -> i64 {
-        reader
-            .query_row("SELECT count(*) FROM filler", [], |row| row.get(0))
-            .unwrap()
+        reader.query_row(COUNT, [], |row| row.get(0)).unwrap()
     }
 
     #[test]

@@ -1,0 +1,2 @@
+-- For a test: a table to fill the log with.
+CREATE TABLE filler (bytes BLOB);

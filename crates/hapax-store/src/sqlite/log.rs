@@ -45,12 +45,14 @@ struct State {
 /// What the thread beside the writer does.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Thread {
+    /// There is none.
     #[default]
+    Absent,
     Idle,
     /// It copies, or is asked to.
     AtWork,
-    /// It has ended, or is asked to.
-    Ended,
+    /// It is asked to end.
+    Leaving,
 }
 
 /// What is to be done about the log.
@@ -90,10 +92,12 @@ impl State {
             } else {
                 Next::Nothing
             }
-        } else if is_new && self.thread == Thread::Ended {
-            Next::Here
         } else if is_new {
-            Next::Beside
+            if self.thread == Thread::Idle {
+                Next::Beside
+            } else {
+                Next::Here
+            }
         } else if self.is_nearly_done && left <= FEW_PAGES && self.pages >= enough.saturating_mul(2)
         {
             Next::Here
@@ -122,11 +126,18 @@ impl Log {
         Ok(log)
     }
 
+    /// Says that a thread is about to [`Log::run`].
+    pub(super) fn expect_thread(&self) {
+        self.state().thread = Thread::Idle;
+    }
+
     /// Brings the log back whenever the writer asks for it, until it is closed.
-    pub(super) fn run(&self, connection: &Connection) {
-        let _closing = Closing(self);
+    pub(super) fn run(&self, connection: Connection) {
+        let _ending = Ending(self);
+        // Closed before the writer is told.
+        let connection = connection;
         while self.is_asked() {
-            self.copy(connection, true);
+            self.copy(&connection, true);
         }
     }
 
@@ -172,10 +183,16 @@ impl Log {
             .wait_timeout_while(state, PATIENCE, |state| state.thread == Thread::AtWork);
     }
 
-    /// Has the thread end.
+    /// Has the thread end, and waits until its connection is closed: of two that close at once neither may find that it is the
+    /// last, which removes the log.
     pub(super) fn close(&self) {
-        self.state().thread = Thread::Ended;
+        let mut state = self.state();
+        if state.thread != Thread::Absent {
+            state.thread = Thread::Leaving;
+        }
         self.changed.notify_all();
+        let is_there = |state: &mut State| state.thread != Thread::Absent;
+        let _ended = self.changed.wait_timeout_while(state, PATIENCE, is_there);
     }
 
     /// Copies what can be copied without waiting for anybody.
@@ -210,12 +227,13 @@ impl Log {
     }
 }
 
-/// Leaves the writer to itself when the thread ends, by a panic too.
-struct Closing<'l>(&'l Log);
+/// Tells the writer that the thread has ended, by a panic too.
+struct Ending<'l>(&'l Log);
 
-impl Drop for Closing<'_> {
+impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.state().thread = Thread::Absent;
+        self.0.changed.notify_all();
     }
 }
 
@@ -236,6 +254,7 @@ mod tests {
 
     fn with(pages: u32, copied: u32) -> State {
         State {
+            thread: Thread::Idle,
             pages,
             copied,
             ..State::default()
@@ -305,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_stops_the_writer_and_a_thread_that_ended_leaves_it_the_work() {
+    fn a_failed_sync_stops_the_writer_and_without_a_thread_it_copies_by_itself() {
         let failed = State {
             has_failed: true,
             ..with(10, 0)
         };
         assert_eq!(failed.next(ENOUGH), Next::Stop);
         let alone = State {
-            thread: Thread::Ended,
+            thread: Thread::Absent,
             ..with(5000, 0)
         };
         assert_eq!(alone.next(ENOUGH), Next::Here);
@@ -343,8 +362,9 @@ mod tests {
         let mut writer = connection::open(path, &options, Role::Writer).unwrap();
         let beside = connection::open(path, &options, Role::Reader).unwrap();
         let log = Log::of(&mut writer, 40).unwrap();
-        let ended = log.clone();
-        let thread = std::thread::spawn(move || ended.run(&beside));
+        log.expect_thread();
+        let running = log.clone();
+        let thread = std::thread::spawn(move || running.run(beside));
         let commit = |_| {
             writer.execute(FILL, []).unwrap();
             assert!(log.keep_short(&writer));

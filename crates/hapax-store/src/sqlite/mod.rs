@@ -192,9 +192,10 @@ impl SqliteLedger {
             batch_max: options.batch_max.max(1),
             quiet: options.backlog_quiet,
         };
+        // The writer first: it ends with the ledger, and the other thread with it.
+        log.expect_thread();
         ledger.spawn("hapax-sqlite-write", alive.clone(), move || only.run())?;
-        // After the writer, whose end is this one's too.
-        ledger.spawn("hapax-sqlite-log", alive, move || log.run(&beside))?;
+        ledger.spawn("hapax-sqlite-log", alive, move || log.run(beside))?;
         Ok(ledger)
     }
 

@@ -2,7 +2,6 @@
 //! of its own, so that nobody waits for it. The writer copies what little is left when the log could begin anew, and waits
 //! only when it is too far ahead.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,15 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Log {
     /// From so many pages on it is worth the syncs.
     pages_enough: u32,
-    /// How many pages the log holds, as the writer's last commit left it.
-    pages: AtomicU32,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 struct State {
-    /// How many pages the log held when it was last looked at.
+    /// How many pages the log holds, as the writer's last commit left it.
     pages: u32,
     /// How many of them are in the file too.
     copied: u32,
@@ -112,15 +109,13 @@ impl Log {
     pub(super) fn of(writer: &mut Connection, pages_enough: u32) -> rusqlite::Result<Arc<Self>> {
         let log = Arc::new(Self {
             pages_enough: pages_enough.max(1),
-            pages: AtomicU32::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
         let told = log.clone();
         // In place of SQLite's own checkpoint, which is made inside the commit.
         writer.wal_hook(Some(move |_: &mut Wal, pages| {
-            told.pages
-                .store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            told.state().grow(u32::try_from(pages).unwrap_or(0));
             Ok(())
         }))?;
         Ok(log)
@@ -153,7 +148,6 @@ impl Log {
     /// Does what is to be done after a group, on the writer's thread. False when no later one may be tried.
     pub(super) fn keep_short(&self, writer: &Connection) -> bool {
         let mut state = self.state();
-        state.grow(self.pages.load(Ordering::Relaxed));
         match state.next(self.pages_enough) {
             Next::Nothing => true,
             Next::Beside => {
@@ -368,7 +362,7 @@ mod tests {
         let commit = |_| {
             writer.execute(FILL, []).unwrap();
             assert!(log.keep_short(&writer));
-            log.pages.load(Ordering::Relaxed)
+            log.state().pages
         };
         let lengths = (0..commits).map(commit).collect();
         log.close();

@@ -187,8 +187,8 @@ impl Writer {
         }
         connection::set_triggers(&self.connection, false).map_err(fatal)?;
         let filed = self.commit(&mut []);
-        connection::set_triggers(&self.connection, true).map_err(fatal)?;
-        filed
+        let again = connection::set_triggers(&self.connection, true).map_err(fatal);
+        filed.and_then(|filed| again.map(|()| filed))
     }
 
     /// Has the commits from here on made as durable as this, and never more than the ledger promises.

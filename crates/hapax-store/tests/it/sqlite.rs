@@ -5,6 +5,7 @@ mod bodies;
 mod erased;
 mod faults;
 mod files;
+mod filing;
 mod jobs;
 mod kept_batches;
 mod kept_entries;

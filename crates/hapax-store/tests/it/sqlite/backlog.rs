@@ -17,13 +17,13 @@ use hapax_store::{Clock, SqliteLedger};
 use super::{beside, claim, count, folder, insert, open_in, sharing};
 use crate::vault::vault;
 
-const NOTED: &str = "SELECT count(1) FROM idempotency_backlog";
+pub(super) const NOTED: &str = "SELECT count(1) FROM idempotency_backlog";
 const SECRET: &str = "a text that must not stay anywhere";
-const FILED: &str = "SELECT count(1) FROM idempotency_keys";
+pub(super) const FILED: &str = "SELECT count(1) FROM idempotency_keys";
 const AUDITED: &str = "SELECT count(1) FROM audit_log";
 
 /// Everything that can be is noted down, and filed only when somebody needs it.
-fn busy() -> SqliteOptions {
+pub(super) fn busy() -> SqliteOptions {
     SqliteOptions {
         backlog_moves_min: 1,
         backlog_quiet: Duration::from_secs(3600),
@@ -67,7 +67,7 @@ fn large() -> String {
     format!("{hashes:?}")
 }
 
-async fn claimed(ledger: &SqliteLedger, key: &str) -> Move {
+pub(super) async fn claimed(ledger: &SqliteLedger, key: &str) -> Move {
     let step = insert(ledger, &claim(key, 1));
     let swaps = ledger.swap(vec![step.clone()]).await.expect("it answers");
     assert_eq!(swaps, [Swap::Written]);
@@ -75,7 +75,7 @@ async fn claimed(ledger: &SqliteLedger, key: &str) -> Move {
 }
 
 /// Claims a key and records an outcome for it.
-async fn settled(ledger: &SqliteLedger, key: &str) -> Record {
+pub(super) async fn settled(ledger: &SqliteLedger, key: &str) -> Record {
     answered(ledger, key, "paid").await
 }
 
@@ -103,7 +103,7 @@ async fn found(ledger: &SqliteLedger, record: &Record) -> Option<Record> {
         .expect("it answers")
 }
 
-async fn listed(ledger: &SqliteLedger) -> usize {
+pub(super) async fn listed(ledger: &SqliteLedger) -> usize {
     let page = ledger
         .scan(Scan::of(Tenant::DEFAULT))
         .await
@@ -172,52 +172,6 @@ async fn a_few_moves_at_a_time_are_never_noted_down() {
     settled(&ledger, "k").await;
     let raw = beside(&ledger);
     assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (0, 1));
-}
-
-/// Claims so many keys that they are filed without waiting for quiet, and one more, which is answered after that filing.
-async fn claimed_many(ledger: &SqliteLedger) {
-    for at in 0..11 {
-        let moves = (0..100).map(|n| insert(ledger, &claim(&format!("{at}-{n}"), 1)));
-        ledger.swap(moves.collect()).await.expect("it answers");
-    }
-    claimed(ledger, "last").await;
-}
-
-#[tokio::test]
-async fn many_keys_are_filed_without_waiting_for_quiet() {
-    let folder = folder();
-    let ledger = open_in(&folder, busy());
-    claimed_many(&ledger).await;
-    let raw = beside(&ledger);
-    assert_eq!((count(&raw, NOTED), count(&raw, FILED)), (1, 1100));
-}
-
-#[tokio::test]
-async fn a_trigger_of_the_users_own_runs_for_every_row_however_it_is_filed() {
-    let folder = folder();
-    let ledger = open_in(&folder, busy());
-    let raw = beside(&ledger);
-    let follows = "CREATE TABLE seen (key TEXT);
-         CREATE TRIGGER follows AFTER INSERT ON idempotency_keys
-         BEGIN INSERT INTO seen VALUES (new.idempotency_key); END";
-    raw.execute_batch(follows).expect("it is made");
-    claimed_many(&ledger).await;
-    assert_eq!(count(&raw, "SELECT count(DISTINCT key) FROM seen"), 1100);
-    assert_eq!(listed(&ledger).await, 50, "the first page, filed for it");
-    assert_eq!(count(&raw, "SELECT count(DISTINCT key) FROM seen"), 1101);
-}
-
-#[tokio::test]
-async fn triggers_run_again_after_many_keys_were_filed() {
-    let folder = folder();
-    let ledger = open_in(&folder, busy());
-    claimed_many(&ledger).await;
-    let raw = beside(&ledger);
-    let refusal = "CREATE TRIGGER refused BEFORE INSERT ON audit_log BEGIN SELECT raise(ABORT, 'refused'); END";
-    raw.execute_batch(refusal).expect("it is made");
-    let record = settled(&ledger, "k").await;
-    let noted = noted_among_claims(&ledger, &raw, &record).await;
-    noted.expect_err("it is refused");
 }
 
 #[tokio::test]
@@ -432,7 +386,7 @@ async fn a_damaged_row_fails_its_own_caller_only() {
 }
 
 /// Notes a replay in one group with claims: the first claim waits for the lock, so what comes after it gathers.
-async fn noted_among_claims(
+pub(super) async fn noted_among_claims(
     ledger: &SqliteLedger,
     raw: &Connection,
     record: &Record,

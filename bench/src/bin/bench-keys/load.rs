@@ -73,7 +73,7 @@ impl Names {
     }
 
     /// A key like those of most clients: random, so that it falls anywhere in an index.
-    fn fresh(&self) -> String {
+    pub(crate) fn fresh(&self) -> String {
         let n = self.number();
         format!("{:016x}-{}-{n:x}", spread(n), self.run)
     }
@@ -85,7 +85,7 @@ impl Names {
         n
     }
 
-    fn replayed(&self, n: usize) -> String {
+    pub(crate) fn replayed(&self, n: usize) -> String {
         format!("again-{}-{n:06}", self.run)
     }
 }

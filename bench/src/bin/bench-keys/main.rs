@@ -1,5 +1,6 @@
 //! `bench-keys`: what a request costs under a key, beside the same handler without one and beside peers.
 
+mod call;
 mod database;
 mod load;
 mod measure;
@@ -45,6 +46,9 @@ struct Cli {
     /// Measure only subjects with this in their name, beside the bare handler; may be given again.
     #[arg(long)]
     only: Vec<String>,
+    /// Another build of this program, whose layers are measured in turn with this one's; may be given again.
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Vec<PathBuf>,
     /// How many connections, instead of 1, 16, 64 and 256.
     #[arg(long, value_delimiter = ',')]
     connections: Vec<usize>,
@@ -60,6 +64,8 @@ struct Cli {
 enum Command {
     /// Be one of the servers that are measured.
     Serve(serve::Serve),
+    /// Call the layer in this process, without sockets, for whoever looks at it with a profiler.
+    Call(call::Call),
     /// Measure what a key costs when few and when many are stored already.
     Sizes(sizes::Sizes),
     /// Measure how many requests one, two and more nodes on one PostgreSQL answer.
@@ -76,6 +82,7 @@ fn main() -> Result<()> {
     };
     match &cli.command {
         Some(Command::Serve(serve)) => tokio::runtime::Runtime::new()?.block_on(serve.run()),
+        Some(Command::Call(call)) => load()?.block_on(call.run()),
         Some(Command::Sizes(sizes)) => load()?.block_on(sizes.run(cli.check, &cli.results)),
         Some(Command::Nodes(nodes)) => load()?.block_on(nodes.run(&cli)),
         None => load()?.block_on(measure_all(&cli)),

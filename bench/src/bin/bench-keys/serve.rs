@@ -61,7 +61,8 @@ impl Serve {
         axum::serve(listener, router).await.context("serving")
     }
 
-    async fn router(&self) -> Result<Router> {
+    /// The handler with what stands in front of it.
+    pub(crate) async fn router(&self) -> Result<Router> {
         let bare = payments();
         let ledger: Arc<dyn Ledger> = match self.front {
             Front::Bare => return Ok(bare),

@@ -50,6 +50,22 @@ pub(crate) async fn start(cli: &Cli, folder: &Path) -> Result<Subjects> {
         command.arg("--file").arg(folder.join("layer.db"));
         subjects.push(subject("layer, SQLite FULL", &mut command, Talk::Keyed)?);
     }
+    for (at, program) in cli.beside.iter().enumerate() {
+        for (name, front) in [
+            ("layer, memory", "memory"),
+            ("layer, SQLite FULL", "sqlite"),
+        ] {
+            if wanted(name) {
+                let mut command = served(program, front);
+                command
+                    .arg("--file")
+                    .arg(folder.join(format!("layer-{at}.db")));
+                let name = format!("{name}, {}", program.display());
+                // One name per program, kept for the whole run.
+                subjects.push(subject(name.leak(), &mut command, Talk::Keyed)?);
+            }
+        }
+    }
     for (name, front) in [
         ("layer, PostgreSQL", "postgres"),
         ("plain, PostgreSQL", "plain"),
@@ -113,9 +129,14 @@ fn beside(postgres: &Postgres, subject: Subject) -> Subject {
 
 /// This program as a server.
 pub(crate) fn own(front: &str) -> Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    Ok(served(&std::env::current_exe()?, front))
+}
+
+/// A build of this program as a server.
+fn served(program: &Path, front: &str) -> Command {
+    let mut command = Command::new(program);
     command.args(["serve", "--front", front]);
-    Ok(command)
+    command
 }
 
 pub(crate) fn hapax(cli: &Cli, is_proxy: bool, upstream: &str, data: &Path) -> Command {

@@ -110,13 +110,19 @@ impl House {
         }
     }
 
-    /// The server is killed, or has died, and another is started on the same data.
+    /// The server is killed, and another is started on the same data.
     fn restarted(self, change: impl FnOnce(&mut Command)) -> Self {
         self.server.signal("KILL");
         self.revived(change)
     }
 
-    /// Another server is started on the data of one that has died.
+    /// The server is stopped as an operator does, so that it leaves no job behind, and another is started on the same data.
+    fn relieved(self, change: impl FnOnce(&mut Command)) -> Self {
+        self.server.signal("TERM");
+        self.revived(change)
+    }
+
+    /// Another server is started on the data of one that has ended.
     fn revived(self, change: impl FnOnce(&mut Command)) -> Self {
         let (_, _, folder) = self.server.wait();
         Self::start(folder, self.root, self.store, self.provider, change)

@@ -1,0 +1,1 @@
+//! An attacker who reads or writes the database, Redis or the disk, without the keys of the vault.

@@ -1,0 +1,1 @@
+//! A neighbour: another tenant of the server, or another caller behind the proxy.

@@ -1,0 +1,1 @@
+//! A stranger: anyone who can open a connection and holds no token.

@@ -1,0 +1,1 @@
+//! An upstream: a service, a host of downloads or a database that hapax talks to, and whoever sits between them.

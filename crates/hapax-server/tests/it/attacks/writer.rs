@@ -1,0 +1,1 @@
+//! A writer: holds a token that may write and nothing more.

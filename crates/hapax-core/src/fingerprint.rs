@@ -94,6 +94,33 @@ impl Principal {
         Self(Fingerprint::of_parts(&[b"hapax principal", secret]))
     }
 
+    /// The principal of all who say nothing of themselves. It tells no two callers apart.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self::of(b"")
+    }
+
+    /// The principal of several parts from one kind of source, such as a cookie: another kind, another order or other
+    /// bounds between the parts are another principal.
+    ///
+    /// ```
+    /// use hapax_core::Principal;
+    ///
+    /// let sid = Principal::of_parts("cookie", &[b"sid", b"a1"]);
+    /// assert_eq!(sid, Principal::of_parts("cookie", &[b"sid", b"a1"]));
+    /// assert_ne!(sid, Principal::of_parts("cookie", &[b"sida", b"1"]));
+    /// assert_ne!(sid, Principal::of_parts("headers", &[b"sid", b"a1"]));
+    /// ```
+    #[must_use]
+    pub fn of_parts(source: &str, parts: &[&[u8]]) -> Self {
+        let domain = format!("hapax principal {source}");
+        let all: Vec<&[u8]> = [domain.as_bytes()]
+            .into_iter()
+            .chain(parts.iter().copied())
+            .collect();
+        Self(Fingerprint::of_parts(&all))
+    }
+
     /// Takes 32 stored bytes as they are.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {

@@ -30,7 +30,8 @@ pub struct Move {
     pub next: Arc<Record>,
     /// Whether a settled outcome is taken back by this, so that caches must forget it.
     pub purges: bool,
-    /// Whether the end of the record's time moves with it, which settling otherwise leaves alone.
+    /// Whether every column is written: the end of the record's time moves with it, which settling otherwise leaves alone,
+    /// or the same is to be stored anew.
     pub extends: bool,
     /// Whether it may be lost with the power, as long as everything else that it must do is done: nobody outside of this
     /// process is told of it before a later move of the same record, which is not provisional. A ledger may ignore it.
@@ -82,6 +83,20 @@ impl Move {
         }
     }
 
+    /// The move that stores what was seen once more, every column of it, and changes nothing but the version.
+    #[must_use]
+    pub fn rewriting(seen: &Record) -> Self {
+        let next = Record {
+            version: seen.version.next(),
+            ..seen.clone()
+        };
+        Self {
+            purges: false,
+            extends: true,
+            ..Self::replacing(seen, next)
+        }
+    }
+
     /// The same move with a note that is written in its transaction, and only if the move is.
     #[must_use]
     pub fn noted(mut self, note: Note) -> Self {
@@ -117,7 +132,9 @@ impl Move {
         match (&self.expect, &self.next.state) {
             (None, _) => Write::Insert,
             (Some(_), State::Settled { .. }) if !self.extends => Write::Settle,
-            (Some(_), State::Held(hold)) if hold.epoch.0 != self.next.version => Write::Renew,
+            (Some(_), State::Held(hold)) if hold.epoch.0 != self.next.version && !self.extends => {
+                Write::Renew
+            }
             (
                 Some(_),
                 State::Held(_)

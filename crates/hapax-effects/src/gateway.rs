@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::client::{install_provider, told};
+use crate::client::{Base, install_provider, told};
 
 /// How much of an answer is read.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -29,8 +29,8 @@ const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 /// One action for the gateway.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call<'a> {
-    /// Where the gateway takes it, from `/`.
-    pub path: &'a str,
+    /// Where the gateway takes it, from `/`: a word of the program's own, never one that was read or stored.
+    pub path: &'static str,
     /// The id of the request that it belongs to.
     pub request_id: &'a str,
     /// What makes a second call the same call.
@@ -115,7 +115,7 @@ impl std::error::Error for Misconfigured {}
 #[derive(Clone)]
 pub struct Gateway {
     client: Client,
-    base: String,
+    base: Base,
     bearer: Option<HeaderValue>,
     timeout: Duration,
 }
@@ -123,7 +123,7 @@ pub struct Gateway {
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gateway")
-            .field("base", &self.base)
+            .field("base", &self.base.as_str())
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
@@ -193,9 +193,15 @@ impl Gateway {
             payload: call.payload,
             trace_id: call.trace_id,
         };
+        let segments = call.path.trim_start_matches('/').split('/');
+        // The token goes to the configured place and nowhere else.
+        let Some(url) = self.base.join(segments) else {
+            let why = format!("the path {:?} leads out of the gateway", call.path);
+            return Answer::Unreachable { why };
+        };
         let request = self
             .client
-            .post(format!("{}{}", self.base, call.path))
+            .post(url)
             .headers(self.headers(call))
             .json(&body);
         match request.send().await {
@@ -223,8 +229,8 @@ impl Gateway {
     }
 }
 
-/// The base without its last slash.
-fn base(text: &str) -> Result<String, Misconfigured> {
+/// The place that the configuration names.
+fn base(text: &str) -> Result<Base, Misconfigured> {
     let refused = |why: String| Misconfigured {
         what: "base URL",
         why,
@@ -238,7 +244,7 @@ fn base(text: &str) -> Result<String, Misconfigured> {
         let why = "must not hold credentials, a query or a fragment";
         return Err(refused(why.to_owned()));
     }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
+    Ok(Base::new(url))
 }
 
 /// The trace with the span of this call. The same call has the same span, also when it is sent again.
@@ -367,9 +373,12 @@ mod tests {
 
     #[test]
     fn a_base_url_is_a_place_and_nothing_else() {
-        assert_eq!(base("http://gateway:8077/").unwrap(), "http://gateway:8077");
         assert_eq!(
-            base("https://x.example/a/b").unwrap(),
+            base("http://gateway:8077/").unwrap().as_str(),
+            "http://gateway:8077"
+        );
+        assert_eq!(
+            base("https://x.example/a/b").unwrap().as_str(),
             "https://x.example/a/b"
         );
         for wrong in [
@@ -378,7 +387,10 @@ mod tests {
             "http://gateway/?token=secret",
             "http://gateway/#top",
         ] {
-            let refused = base(wrong).unwrap_err().to_string();
+            let Err(refused) = base(wrong) else {
+                panic!("{wrong} is taken");
+            };
+            let refused = refused.to_string();
             assert!(!refused.contains("secret"), "{refused}");
         }
         let token = Gateway::new("http://gateway", Some("a\nb"), Duration::from_secs(1));

@@ -188,6 +188,7 @@ fn by_tenant(stale: Stale) -> BTreeMap<Tenant, Vec<Act>> {
             fence: Fence {
                 owner: None,
                 epoch: Some(epoch),
+                ..Fence::none()
             },
             deed: Deed::Expire,
         });

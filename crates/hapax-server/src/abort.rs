@@ -111,6 +111,10 @@ impl Queue for Doomed {
         self.queue.jobs(scan)
     }
 
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        self.queue.doubtful_ops(tenant, at_most)
+    }
+
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
         self.queue.tally(tenant, at_most)
     }

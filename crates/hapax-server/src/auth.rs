@@ -1,36 +1,34 @@
 //! Who asks, and whether they may: bearer tokens, roles, and the answer to guessing.
 //! It runs before anything that could tell a stranger what exists.
 
+mod confirmed;
 mod secret;
 pub(crate) mod session;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::uri::Authority;
-use axum::http::{Extensions, HeaderMap, Method};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hapax_core::{Error, Tenant, Time};
-use hapax_store::{Role, Token, TokenId, Tokens};
+use hapax_core::{Principal, Tenant, Time};
+use hapax_store::{Role, SessionId, Token, TokenId, Tokens};
 use subtle::ConstantTimeEq;
 
+use crate::body::LetIn;
 use crate::problem::{self, Refusal};
 use crate::rates::{self, Rates};
 use crate::serve::Peer;
 use crate::throttle::Failures;
 use crate::token;
+use confirmed::Confirmed;
 pub(crate) use secret::{SessionSecret, VARIABLE as SESSION_SECRET};
 use session::{Holder, Session};
-
-/// How long a verified token is trusted without asking the store, and so how late a revocation may act.
-const TRUSTED_FOR: Duration = Duration::from_millis(900);
-const TRUSTED_MAX: usize = 4096;
 
 /// The path that a webhook of Telegram's Bot API calls.
 pub(crate) const TELEGRAM_PATH: &str = "/ingest/telegram/update";
@@ -97,6 +95,19 @@ pub(crate) enum Caller {
     Local,
 }
 
+impl Caller {
+    /// Who that is for keys that are derived; `None` where it is nobody in particular.
+    pub(crate) fn principal(self) -> Option<Principal> {
+        match self {
+            Caller::Token(_) | Caller::Configured | Caller::Telegram => Some(Principal::of_parts(
+                "caller",
+                &[self.to_string().as_bytes()],
+            )),
+            Caller::Local => None,
+        }
+    }
+}
+
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -137,7 +148,7 @@ pub(crate) struct Gate {
     telegram: Option<[u8; 32]>,
     /// What cookies are signed with, beside the hash of their token.
     session_secret: SessionSecret,
-    trusted: Mutex<HashMap<[u8; 32], (Instant, Identity)>>,
+    confirmed: Confirmed,
     failures: Failures,
     rates: Option<Arc<Rates>>,
 }
@@ -151,7 +162,6 @@ impl Gate {
         session_secret: SessionSecret,
     ) -> Self {
         let configured = configured.map(|text| token::sha256(text.as_bytes()));
-        let (trusted, failures) = (Mutex::default(), Failures::default());
         Self {
             tokens,
             access,
@@ -159,8 +169,8 @@ impl Gate {
             configured,
             telegram: None,
             session_secret,
-            trusted,
-            failures,
+            confirmed: Confirmed::default(),
+            failures: Failures::default(),
             rates: None,
         }
     }
@@ -202,9 +212,10 @@ impl Gate {
     ) -> Result<String, Refusal> {
         let credential = token.trim().as_bytes();
         let (now, hash) = (Instant::now(), token::sha256(credential));
-        let Some(identity) = self.verify(credential, &hash).await? else {
+        let Some(identity) = self.verify(credential, &hash, peer).await? else {
             return Err(self.refuse(credential, peer, now));
         };
+        rates::admit(self.rates.as_deref(), identity.tenant).await?;
         let (holder, key) = match (identity.caller, token::read(credential)) {
             (Caller::Token(id), Some((_, key))) => (Holder::Token(id), key),
             (Caller::Token(_) | Caller::Configured | Caller::Telegram | Caller::Local, _) => {
@@ -212,7 +223,8 @@ impl Gate {
             }
         };
         let key = self.session_secret.key_of(&key);
-        let session = Session::begin(holder, &key, Time::from(SystemTime::now()));
+        let id = SessionId(uuid::Uuid::new_v4());
+        let session = Session::begin(holder, id, &key, Time::from(SystemTime::now()));
         Ok(session.set_cookie(is_https))
     }
 
@@ -227,12 +239,41 @@ impl Gate {
         };
         match self.identify(asked).await {
             Ok(_) => true,
-            Err(refusal) => refusal.status().is_server_error(),
+            // What others at its address did ends no stream either.
+            Err(refusal) => {
+                let status = refusal.status();
+                status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+            }
         }
     }
 
-    /// The identity behind a session, if it is one.
-    async fn session(&self, value: &str, peer: IpAddr) -> Result<(Identity, Time), Refusal> {
+    /// Ends the session that a request brings, on all nodes. Where it brings none there is nothing to end.
+    ///
+    /// # Errors
+    /// When the store does not say that it has ended.
+    pub(crate) async fn end_session(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<(), Refusal> {
+        let Some(value) = session::cookie(headers) else {
+            return Ok(());
+        };
+        match self.session(value, peer).await {
+            Ok((_, session)) => {
+                let (id, until) = (session.id, session.expires_at);
+                Ok(self.tokens.end_session(id, until).await?)
+            }
+            // It is no session, or it has ended.
+            Err(refusal) if refusal.status() == StatusCode::UNAUTHORIZED => Ok(()),
+            // Nobody looked: the session may go on.
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// The identity behind a session, if it is one. The store is asked every time, so that a session that was ended, or
+    /// whose token was revoked, is over with the next request.
+    async fn session(&self, value: &str, peer: IpAddr) -> Result<(Identity, Session), Refusal> {
         let Some(session) = Session::read(value) else {
             return Err(problem::unauthorized().into());
         };
@@ -240,26 +281,37 @@ impl Gate {
         if session.expires_at <= Time::from(SystemTime::now()) {
             return Err(problem::unauthorized().into());
         }
+        // Nothing has to be looked up to see that it is forged.
+        if session.holder == Holder::Configured
+            && !self
+                .configured
+                .is_some_and(|key| session.is_of(&self.session_secret.key_of(&key)))
+        {
+            return Err(self.refuse(value.as_bytes(), peer, Instant::now()));
+        }
         // No header can hold the first character, so no bearer token is taken for a session.
         let hash = token::sha256(["\0", value].concat().as_bytes());
-        let now = Instant::now();
-        if let Some(identity) = self.trusted_identity(&hash, now) {
-            return Ok((identity, session.expires_at));
-        }
-        let known = match session.holder {
-            Holder::Configured => self.configured.map(|key| (key, owner_by_configuration())),
-            Holder::Token(id) => {
-                let found = self.tokens.find_token(id).await?;
-                let valid = found.filter(|stored| stored.revoked_at.is_none());
-                valid.map(|stored| (stored.secret_sha256, Identity::of(&stored)))
+        let ask = async {
+            let known = match session.holder {
+                Holder::Configured => self.configured.map(|key| (key, owner_by_configuration())),
+                Holder::Token(id) => {
+                    let found = self.tokens.find_token(id).await?;
+                    let valid = found.filter(|stored| stored.revoked_at.is_none());
+                    valid.map(|stored| (stored.secret_sha256, Identity::of(&stored)))
+                }
+            };
+            let is_of = |hash: &[u8; 32]| session.is_of(&self.session_secret.key_of(hash));
+            match known.filter(|(hash, _)| is_of(hash)) {
+                Some((_, identity)) if !self.tokens.has_ended(session.id).await? => {
+                    Ok(Some(identity))
+                }
+                Some(_) | None => Ok(None),
             }
         };
-        let identity = known.filter(|(hash, _)| session.is_of(&self.session_secret.key_of(hash)));
-        let Some((_, identity)) = identity else {
-            return Err(self.refuse(value.as_bytes(), peer, now));
-        };
-        self.trust(hash, now, identity);
-        Ok((identity, session.expires_at))
+        match self.confirmed.look(&hash, peer, ask).await? {
+            Some(identity) => Ok((identity, session)),
+            None => Err(self.refuse(value.as_bytes(), peer, Instant::now())),
+        }
     }
 
     /// The identity behind the request's credential, and how it was given.
@@ -281,11 +333,11 @@ impl Gate {
         // A token that is sent counts, whatever cookie comes beside it.
         let cookie = session::cookie(headers).filter(|_| !headers.contains_key(AUTHORIZATION));
         if let Some(cookie) = cookie {
-            let (identity, until) = self.session(cookie, peer).await?;
+            let (identity, session) = self.session(cookie, peer).await?;
             if !session::is_ours(method, headers, authority) {
                 return Err(problem::forbidden_csrf().into());
             }
-            return Ok((identity, Signed::Session(until)));
+            return Ok((identity, Signed::Session(session.expires_at)));
         }
         let identity = self.bearer_identity(headers, peer).await?;
         Ok((identity, Signed::Itself))
@@ -301,14 +353,11 @@ impl Gate {
         };
         let hash = token::sha256(credential);
         let now = Instant::now();
-        if let Some(identity) = self.trusted_identity(&hash, now) {
+        if let Some(identity) = self.confirmed.trusted(&hash, now) {
             return Ok(identity);
         }
-        match self.verify(credential, &hash).await? {
-            Some(identity) => {
-                self.trust(hash, now, identity);
-                Ok(identity)
-            }
+        match self.verify(credential, &hash, peer).await? {
+            Some(identity) => Ok(identity),
             None => Err(self.refuse(credential, peer, now)),
         }
     }
@@ -338,7 +387,12 @@ impl Gate {
     }
 
     /// Checks the credential against HAPAX_TOKEN and the store, in constant time.
-    async fn verify(&self, credential: &[u8], hash: &[u8; 32]) -> Result<Option<Identity>, Error> {
+    async fn verify(
+        &self,
+        credential: &[u8],
+        hash: &[u8; 32],
+        peer: IpAddr,
+    ) -> Result<Option<Identity>, Refusal> {
         if self
             .configured
             .is_some_and(|configured| configured.ct_eq(hash).into())
@@ -348,12 +402,15 @@ impl Gate {
         let Some((id, secret_sha256)) = token::read(credential) else {
             return Ok(None);
         };
-        let found = self.tokens.find_token(id).await?;
-        Ok(found.and_then(|stored| {
-            let matches: bool = stored.secret_sha256.ct_eq(&secret_sha256).into();
-            let valid = matches && stored.revoked_at.is_none();
-            valid.then(|| Identity::of(&stored))
-        }))
+        let ask = async {
+            let found = self.tokens.find_token(id).await?;
+            Ok(found.and_then(|stored| {
+                let matches: bool = stored.secret_sha256.ct_eq(&secret_sha256).into();
+                let valid = matches && stored.revoked_at.is_none();
+                valid.then(|| Identity::of(&stored))
+            }))
+        };
+        self.confirmed.look(hash, peer, ask).await
     }
 
     fn refuse(&self, credential: &[u8], peer: IpAddr, now: Instant) -> Refusal {
@@ -363,26 +420,6 @@ impl Gate {
             Some(wait) => problem::rate_limited(wait).into(),
             None => problem::unauthorized().into(),
         }
-    }
-
-    fn trusted_identity(&self, hash: &[u8; 32], now: Instant) -> Option<Identity> {
-        let (since, identity) = *self.trusted().get(hash)?;
-        (now.saturating_duration_since(since) < TRUSTED_FOR).then_some(identity)
-    }
-
-    fn trust(&self, hash: [u8; 32], now: Instant, identity: Identity) {
-        let mut trusted = self.trusted();
-        if trusted.len() >= TRUSTED_MAX {
-            trusted.retain(|_, (since, _)| now.saturating_duration_since(*since) < TRUSTED_FOR);
-        }
-        if trusted.len() < TRUSTED_MAX {
-            trusted.insert(hash, (now, identity));
-        }
-    }
-
-    fn trusted(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Instant, Identity)>> {
-        // Nothing panics while this is held.
-        self.trusted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -409,6 +446,7 @@ pub(crate) async fn authenticate(
     extensions.insert(signed);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(identity.tenant);
+    response.extensions_mut().insert(LetIn);
     response
 }
 

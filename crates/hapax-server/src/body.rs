@@ -5,15 +5,18 @@ use std::any::TypeId;
 use std::error::Error as StdError;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
-use bytes::{Bytes, BytesMut};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use bytes::Bytes;
+use hapax::layer::{Budget, Hold, Unread, overloaded};
 use hapax::problem::Problem;
+use hapax_core::Tenant;
 use hapax_core::canonical::{self, DEPTH_MAX};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -28,6 +31,17 @@ use crate::problem::{self, Refusal};
 
 /// How long a refused body is read on.
 const DISCARD_FOR: Duration = Duration::from_secs(5);
+/// How much is read of the body of a caller who is not known.
+pub(crate) const STRANGER_BYTES_MAX: usize = 8 << 10;
+
+/// Marks an answer to a request that was let in: what its handler left of the body may be read on, within the limit of
+/// bodies. Of any other body only [`STRANGER_BYTES_MAX`] is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LetIn;
+
+/// What a request holds of the budget until it is answered.
+#[derive(Clone, Default)]
+pub(crate) struct Held(Arc<OnceLock<Hold>>);
 
 /// A body whose client may be silent only so long. What its reader leaves of it is handed back.
 pub(crate) struct IdleBody {
@@ -147,7 +161,20 @@ impl<T: DeserializeOwned + 'static> FromRequest<App> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = json_bytes(request, app.config.body_bytes_max, DEPTH_MAX).await?;
+        let bytes = json_bytes(app, request, app.config.body_bytes_max, DEPTH_MAX).await?;
+        Ok(Self(parsed(&bytes)?))
+    }
+}
+
+/// Like [`Json`], from a caller who is not known: only a short document is read.
+pub(crate) struct FromStranger<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + 'static> FromRequest<App> for FromStranger<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let bytes_max = app.config.body_bytes_max.min(STRANGER_BYTES_MAX);
+        let bytes = json_bytes(app, request, bytes_max, DEPTH_MAX).await?;
         Ok(Self(parsed(&bytes)?))
     }
 }
@@ -159,7 +186,7 @@ impl<T: DeserializeOwned + Default + 'static> FromRequest<App> for Optional<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = unchecked_bytes(request, app.config.body_bytes_max).await?;
+        let bytes = unchecked_bytes(app, request, app.config.body_bytes_max).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -175,7 +202,7 @@ impl<T: DeserializeOwned + 'static> FromRequest<App> for Wrapped<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = json_bytes(request, app.config.body_bytes_max, DEPTH_MAX + 1).await?;
+        let bytes = json_bytes(app, request, app.config.body_bytes_max, DEPTH_MAX + 1).await?;
         Ok(Self(parsed(&bytes)?))
     }
 }
@@ -191,7 +218,7 @@ impl<T: DeserializeOwned + 'static> FromRequest<App> for Roomy<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         let bytes_max = app.config.body_bytes_max.saturating_add(AROUND_BYTES_MAX);
-        let bytes = json_bytes(request, bytes_max, DEPTH_MAX + 1).await;
+        let bytes = json_bytes(app, request, bytes_max, DEPTH_MAX + 1).await;
         let bytes = bytes.map_err(|problem| match problem.code() {
             "payload_too_large" => problem::too_large(format!(
                 "the body is over {bytes_max} bytes; keep what is that large elsewhere, and send where it is"
@@ -209,9 +236,12 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Batch<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = unchecked_bytes(request, app.config.batch_body_bytes_max).await?;
-        // So much JSON takes longer than a thread of the runtime should be held up.
+        let held = request.extensions().get::<Held>().cloned();
+        let bytes = unchecked_bytes(app, request, app.config.batch_body_bytes_max).await?;
+        // So much JSON takes longer than a thread of the runtime should be held up. It counts until it is read, also if
+        // its client goes away.
         let read = tokio::task::spawn_blocking(move || {
+            let _held = held;
             checked(&bytes, DEPTH_MAX + 3)?;
             parsed(&bytes)
         });
@@ -227,7 +257,7 @@ impl FromRequest<App> for Received {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = unchecked_bytes(request, app.config.body_bytes_max).await?;
+        let bytes = unchecked_bytes(app, request, app.config.body_bytes_max).await?;
         Ok(Self(bytes))
     }
 }
@@ -239,61 +269,63 @@ impl FromRequest<App> for ReceivedBatch {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let bytes = unchecked_bytes(request, app.config.batch_body_bytes_max).await?;
+        let bytes = unchecked_bytes(app, request, app.config.batch_body_bytes_max).await?;
         Ok(Self(bytes))
     }
 }
 
 /// The bytes of a JSON body: of the right media type, within the limit, and acceptable JSON.
 pub(crate) async fn json_bytes(
+    app: &App,
     request: Request,
     bytes_max: usize,
     depth_max: usize,
 ) -> Result<Bytes, Problem> {
-    let bytes = unchecked_bytes(request, bytes_max).await?;
+    let bytes = unchecked_bytes(app, request, bytes_max).await?;
     checked(&bytes, depth_max)?;
     Ok(bytes)
 }
 
 /// The bytes of a body that says it is JSON, within the limit.
-async fn unchecked_bytes(request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
+async fn unchecked_bytes(app: &App, request: Request, bytes_max: usize) -> Result<Bytes, Problem> {
     if !is_json(request.headers()) {
         return Err(problem::unsupported_media_type());
     }
-    read(
-        request.headers().get(CONTENT_LENGTH).cloned(),
-        request.into_body(),
-        bytes_max,
-    )
-    .await
+    let extensions = request.extensions();
+    let tenant = extensions.get::<Tenant>().copied().unwrap_or(NOBODY);
+    let held = extensions.get::<Held>().cloned();
+    read(&app.budget, tenant, held, request.into_body(), bytes_max).await
 }
+
+/// Stands for callers who are not known, in the budget alone.
+const NOBODY: Tenant = Tenant::from_uuid(uuid::Uuid::max());
 
 pub(crate) fn checked(bytes: &[u8], depth_max: usize) -> Result<(), Problem> {
     canonical::check_with_depth(bytes, depth_max).map_err(|reject| problem::bad_json(&reject))
 }
 
-/// Reads a whole body, counting while it streams.
+/// Reads a whole body within the budget. Its bytes count until the request is answered.
 async fn read(
-    length: Option<HeaderValue>,
-    mut body: Body,
+    budget: &Budget,
+    tenant: Tenant,
+    until_answered: Option<Held>,
+    body: Body,
     bytes_max: usize,
 ) -> Result<Bytes, Problem> {
-    let too_large = || problem::too_large(format!("the body is over {bytes_max} bytes; send less"));
-    let announced = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > bytes_max as u64) {
-        return Err(too_large());
-    }
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| unreadable(&error))?.into_data() else {
-            continue; // Trailers.
-        };
-        if whole.len() + data.len() > bytes_max {
-            return Err(too_large());
+    match budget.read(tenant, body, bytes_max).await {
+        Ok((bytes, hold)) => {
+            if let Some(Held(place)) = until_answered {
+                // A request has one body.
+                let _ = place.set(hold);
+            }
+            Ok(bytes)
         }
-        whole.extend_from_slice(&data);
+        Err(Unread::TooLarge) => Err(problem::too_large(format!(
+            "the body is over {bytes_max} bytes; send less"
+        ))),
+        Err(Unread::Exhausted) => Err(overloaded()),
+        Err(Unread::Broken(error)) => Err(unreadable(&error)),
     }
-    Ok(whole.freeze())
 }
 
 fn unreadable(error: &axum::Error) -> Problem {
@@ -345,6 +377,7 @@ fn parsed<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderValue;
     use axum::http::header::HeaderName;
 
     fn typed(value: &'static str) -> HeaderMap {

@@ -2,9 +2,12 @@
 //! It reads the config file and the environment, and opens nothing else.
 
 pub(crate) mod collections;
+pub(crate) mod identity;
 pub(crate) mod jwt;
+mod metrics;
 pub(crate) mod proxy;
 mod routes;
+mod secrets;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,7 +20,10 @@ use toml::{Table, Value};
 
 use crate::exit::Usage;
 
+pub(crate) use metrics::MetricsOpen;
 pub(crate) use routes::{Profile, UsualRoute};
+use secrets::LITELLM_KEYS;
+pub(crate) use secrets::{TELEGRAM_SECRET, gateway_token, litellm_key, telegram_secret, token};
 
 /// Every key of the config file. `hapax.default.toml` explains each of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -44,13 +50,14 @@ pub(crate) struct Config {
     pub(crate) body_bytes_max: usize,
     pub(crate) batch_body_bytes_max: usize,
     pub(crate) header_bytes_max: usize,
+    pub(crate) buffered_bytes_max: usize,
     pub(crate) connections_max: usize,
     pub(crate) connections_per_address_max: usize,
     pub(crate) tenant_requests_per_second: u32,
     pub(crate) header_timeout_ms: u64,
     pub(crate) body_idle_timeout_ms: u64,
     pub(crate) request_timeout_ms: u64,
-    pub(crate) metrics_open: bool,
+    pub(crate) metrics_open: MetricsOpen,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) access_log: bool,
@@ -73,7 +80,7 @@ pub(crate) struct Config {
     pub(crate) t1_batch_model: String,
     pub(crate) t1_batch_sync_interval_ms: u64,
     pub(crate) t1_topics: Vec<String>,
-    pub(crate) t1_lenient: bool,
+    pub(crate) t1_topics_strict: bool,
     pub(crate) llm_timeout_ms: u64,
     pub(crate) llm_transfer_timeout_ms: u64,
     pub(crate) llm_log_prompts: bool,
@@ -135,13 +142,14 @@ impl Default for Config {
             body_bytes_max: 1 << 20,
             batch_body_bytes_max: 32 << 20,
             header_bytes_max: 64 << 10,
+            buffered_bytes_max: 256 << 20,
             connections_max: 4096,
             connections_per_address_max: 3072,
             tenant_requests_per_second: 0,
             header_timeout_ms: 10_000,
             body_idle_timeout_ms: 15_000,
             request_timeout_ms: 60_000,
-            metrics_open: true,
+            metrics_open: MetricsOpen::Loopback,
             log: "info".to_owned(),
             log_format: LogFormat::Auto,
             access_log: true,
@@ -164,7 +172,7 @@ impl Default for Config {
             t1_batch_model: "t1-batch".to_owned(),
             t1_batch_sync_interval_ms: 60_000,
             t1_topics: Vec::new(),
-            t1_lenient: false,
+            t1_topics_strict: false,
             llm_timeout_ms: 60_000,
             llm_transfer_timeout_ms: 300_000,
             llm_log_prompts: false,
@@ -272,6 +280,7 @@ impl Config {
         };
         // Hyper takes no smaller buffer.
         at_least("header_bytes_max", self.header_bytes_max as u64, 8192)?;
+        at_least("buffered_bytes_max", self.buffered_bytes_max as u64, 1)?;
         at_least("redis_timeout_ms", self.redis_timeout_ms, 1)?;
         at_least("redis_keep_seconds", self.redis_keep_seconds, 1)?;
         crate::store::redis::check(self)?;
@@ -305,6 +314,7 @@ impl Config {
         self.check_tracking_parameters()?;
         crate::otlp::check(&self.otlp_endpoint)?;
         self.proxy.check()?;
+        self.tokens()?;
         self.check_collections()?;
         self.routes(OnLost::Retry).map(drop)
     }
@@ -334,6 +344,20 @@ impl Config {
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms)
     }
+
+    /// The headers that say who a caller is, by this configuration. No client may have one removed on the way.
+    pub(crate) fn caller_headers(&self) -> impl Iterator<Item = &str> {
+        let of_routes = self.routes.iter().filter_map(|route| {
+            let names = route.get("principal_headers")?.as_array()?;
+            Some(names.iter().filter_map(Value::as_str))
+        });
+        let of_proxy = self.proxy.principal_headers.iter().map(String::as_str);
+        [self.proxy.tenant_header.as_str()]
+            .into_iter()
+            .chain(of_proxy)
+            .chain(of_routes.flatten())
+            .filter(|name| !name.is_empty())
+    }
 }
 
 impl Flags {
@@ -353,77 +377,6 @@ impl Flags {
         if let Some(mode) = self.redis_mode {
             config.redis_mode = mode;
         }
-    }
-}
-
-/// The owner token that HAPAX_TOKEN sets, if it does. It is never part of a [`Config`], which may be shown.
-///
-/// # Errors
-/// [`Usage`] when it cannot be sent in a header.
-pub(crate) fn token() -> Result<Option<String>> {
-    let Some(value) = std::env::var_os("HAPAX_TOKEN") else {
-        return Ok(None);
-    };
-    // Spaces around a token in a header do not count, so they do not here.
-    let text = value.to_str().map(str::trim);
-    match text {
-        Some("") => Ok(None),
-        Some(text) if !text.chars().any(char::is_control) => Ok(Some(text.to_owned())),
-        Some(_) | None => Err(Usage::error("HAPAX_TOKEN holds what no header can carry")),
-    }
-}
-
-/// The token for the gateway that GATEWAY_BEARER_TOKEN sets, if it does. It is never part of a [`Config`].
-///
-/// # Errors
-/// [`Usage`] when it is not text.
-pub(crate) fn gateway_token() -> Result<Option<String>> {
-    match std::env::var("GATEWAY_BEARER_TOKEN") {
-        Ok(token) => Ok(Some(token).filter(|token| !token.is_empty())),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Usage::error("GATEWAY_BEARER_TOKEN is not UTF-8"))
-        }
-    }
-}
-
-/// The variables that hold the key of LiteLLM.
-const LITELLM_KEYS: [&str; 2] = ["HAPAX_LITELLM_MASTER_KEY", "LITELLM_MASTER_KEY"];
-
-/// The key of LiteLLM, if it is set. It is never part of a [`Config`].
-///
-/// # Errors
-/// [`Usage`] when it is not text.
-pub(crate) fn litellm_key() -> Result<Option<String>> {
-    for name in LITELLM_KEYS {
-        match std::env::var(name) {
-            Ok(key) if !key.trim().is_empty() => return Ok(Some(key.trim().to_owned())),
-            Ok(_) | Err(std::env::VarError::NotPresent) => {}
-            Err(std::env::VarError::NotUnicode(_)) => {
-                return Err(Usage::error(format!("{name} is not UTF-8")));
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// The variable that holds the secret of Telegram's webhook.
-pub(crate) const TELEGRAM_SECRET: &str = "HAPAX_TELEGRAM_SECRET";
-
-/// The secret of Telegram's webhook, if it is set. It is never part of a [`Config`].
-///
-/// # Errors
-/// [`Usage`] when it is none that the Bot API takes.
-pub(crate) fn telegram_secret() -> Result<Option<String>> {
-    let Some(value) = std::env::var_os(TELEGRAM_SECRET).filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    match value.to_str() {
-        Some(text) if text.len() <= 256 && text.bytes().all(is_taken) => Ok(Some(text.to_owned())),
-        Some(_) | None => Err(Usage::error(format!(
-            "{TELEGRAM_SECRET} is not 1 to 256 letters, digits, '_' and '-'"
-        ))),
     }
 }
 

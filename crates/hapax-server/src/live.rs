@@ -1,6 +1,8 @@
 //! How it goes: a sample of each watched tenant every two seconds, kept for a while and told to whoever watches.
 //! Counters are this process's; what waits and what runs is the store's.
 
+mod seats;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,8 +13,10 @@ use hapax_core::job::{State, Tally};
 use hapax_core::{Action, Error, NoteScan, Tenant, Time};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use utoipa::ToSchema;
+
+use seats::{Seat, Seats};
 
 use crate::api::jobs::COUNTED_MAX;
 use crate::store::Store;
@@ -22,10 +26,8 @@ use crate::{import, intents};
 pub(crate) const EVERY: Duration = Duration::from_secs(2);
 /// How many samples of a tenant are kept.
 pub(crate) const SAMPLES_MAX: usize = 720;
-/// How many may watch at once.
-pub(crate) const SEATS: usize = 64;
 /// How many tenants have samples. No more can be watched than there are seats.
-const TENANTS_MAX: usize = 2 * SEATS;
+const TENANTS_MAX: usize = seats::SEATS;
 /// How long a tenant that nobody watches any more is sampled on, so that whoever comes back sees no gap.
 const KEPT_FOR: Duration = Duration::from_secs(1440);
 /// A store that does not answer for this long leaves the gauges of a sample empty.
@@ -61,6 +63,8 @@ struct Gauges {
     /// Of the newest 10001 keys.
     in_doubt: Option<u64>,
     jobs: Option<JobGauges>,
+    /// Operations of jobs that wait for a person.
+    ops_in_doubt: Option<u64>,
     /// Receipts that are not at their end.
     receipts_open: Option<u64>,
     imports_running: Option<u64>,
@@ -85,7 +89,7 @@ pub(crate) struct Live {
     store: Store,
     observer: Arc<Observer>,
     rings: Mutex<HashMap<Tenant, Ring>>,
-    seats: Arc<Semaphore>,
+    seats: Arc<Seats>,
     closed: watch::Sender<bool>,
 }
 
@@ -103,7 +107,7 @@ pub(crate) struct Watching {
     pub(crate) next: broadcast::Receiver<Sample>,
     pub(crate) closed: watch::Receiver<bool>,
     /// Given back when this is dropped.
-    _seat: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 impl Live {
@@ -112,14 +116,15 @@ impl Live {
             store: store.clone(),
             observer: Arc::clone(observer),
             rings: Mutex::default(),
-            seats: Arc::new(Semaphore::new(SEATS)),
+            seats: Arc::default(),
             closed: watch::channel(false).0,
         }
     }
 
-    /// The samples of a tenant so far, at least one, and those to come. None if every seat is taken.
+    /// The samples of a tenant so far, at least one, and those to come. None if every seat is taken, or as many as a tenant may
+    /// have.
     pub(crate) async fn watch(&self, tenant: Tenant) -> Option<Watching> {
-        let seat = Arc::clone(&self.seats).try_acquire_owned().ok()?;
+        let seat = self.seats.take(tenant)?;
         let samples = self.samples(tenant).await;
         // Subscribed to last, so a sample may be missing in between, and none comes twice.
         let next = ring(&mut self.rings(), tenant).told.subscribe();
@@ -227,6 +232,7 @@ impl Live {
             None
         };
         let tallies = self.store.queue.tally(tenant, COUNTED_MAX).await?;
+        let doubtful = self.store.queue.doubtful_ops(tenant, COUNTED_MAX).await?;
         let batches = self.store.batches.open_batches(tenant, COUNTED_MAX).await?;
         let open = |kind| {
             let of_kind = tallies.iter().filter(|tally| tally.kind == kind);
@@ -236,6 +242,7 @@ impl Live {
         Ok(Gauges {
             in_doubt,
             jobs: Some(jobs(&tallies)),
+            ops_in_doubt: Some(capped(doubtful)),
             receipts_open: Some(open(intents::inbox::kind())),
             imports_running: Some(open(import::job::kind())),
             batches_open: Some(capped(batches)),

@@ -32,6 +32,14 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "Requests with a wrong or revoked token."
     );
     metrics::describe_counter!(
+        "hapax_auth_lookups_total",
+        "Tokens and sessions that the store was asked about."
+    );
+    metrics::describe_counter!(
+        "hapax_ready_looks_total",
+        "Looks at the store for /ready: at most one a second, however many ask."
+    );
+    metrics::describe_counter!(
         "hapax_swept_total",
         "Records swept by this process: expired or forgotten."
     );
@@ -72,16 +80,22 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
         "hapax_t1_lines_total",
         "Lines of the files that the provider made of batches, by what they were."
     );
+    metrics::describe_counter!(
+        "hapax_vault_unsealed_total",
+        "Plain values that were refused, of tenants of whom everything is sealed."
+    );
     hapax::Observer::describe();
     metrics::gauge!("hapax_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    metrics::counter!("hapax_auth_failures_total").increment(0);
+    for name in ["hapax_auth_failures_total", "hapax_auth_lookups_total"] {
+        metrics::counter!(name).increment(0);
+    }
     Ok(handle)
 }
 
 fn describe_redis() {
     metrics::describe_counter!(
         "hapax_replay_cache_total",
-        "Questions to the shared replay cache, by answer: hit, miss, stale, unreadable, or away."
+        "Questions to the shared replay cache, by answer: hit, miss, stale, refused, unreadable, or away."
     );
     metrics::describe_counter!(
         "hapax_replay_cache_dropped_total",
@@ -91,6 +105,10 @@ fn describe_redis() {
     metrics::describe_counter!(
         "hapax_redis_errors_total",
         "Commands that a Redis in front of the database did not answer."
+    );
+    metrics::describe_counter!(
+        "hapax_redis_refused_total",
+        "Outcomes in Redis that hapax did not write, by the form that Redis has: cache or ledger."
     );
     metrics::describe_counter!(
         "hapax_redis_wait_short_total",

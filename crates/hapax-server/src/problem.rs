@@ -148,7 +148,7 @@ pub(crate) fn intake(refusal: &hapax_intake::Refusal) -> Problem {
 
 /// A request head that two servers could read in two ways. It ends the connection.
 pub(crate) fn ambiguous_framing(why: &str) -> Response {
-    let message = format!("{why}; say once, and clearly, how long the body is");
+    let message = format!("{why}; send a head that every server reads alike");
     let problem = Problem::new(StatusCode::BAD_REQUEST, "ambiguous_framing", message)
         .with_header(CONNECTION, HeaderValue::from_static("close"));
     let response = problem.into_response(&TraceId::random(), &HeaderMap::new());
@@ -172,6 +172,12 @@ pub(crate) fn forbidden(needed: &str) -> Problem {
         format!("this needs a token with the role {needed} or higher"),
     )
     .with_detail("needed_role", needed)
+}
+
+/// The job is one that the program runs itself.
+pub(crate) fn job_of_the_program(message: &str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", message)
+        .with_detail("reason", "job_of_the_program")
 }
 
 /// A browser sends the cookie of a session along with requests of other pages too.
@@ -216,7 +222,7 @@ pub(crate) fn too_many_streams() -> Problem {
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "too_many_streams",
-        "as many streams are open as this server has; close one, or read /v1/overview instead",
+        "as many streams are open as this tenant may have, or this server; close one, or read /v1/overview instead",
     )
     .retry_after(Duration::from_secs(10))
 }

@@ -23,12 +23,22 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
-use crate::body::{IdleBody, Leftover};
+use crate::body::{Held, IdleBody, Leftover, LetIn, STRANGER_BYTES_MAX};
 use crate::busy::Busy;
 use crate::config::Config;
-use crate::framing::{Watch, Watched};
+use crate::framing::{EndToEnd, Watch, Watched};
 use crate::peers::{self, Peers};
 use crate::problem;
+
+/// How many requests one HTTP/2 connection may have at once.
+const STREAMS_MAX: u32 = 64;
+/// The largest head of one of them.
+const HEAD_BYTES_MAX: u32 = 16 << 10;
+/// How much of a request body, and of all bodies of an HTTP/2 connection, may arrive before its handler reads it.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
+/// How much of an answer waits at a time for an HTTP/2 client to take it.
+const SEND_BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// Who is at the other end of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +95,7 @@ pub(crate) async fn serve<S>(
     };
     let permits = Arc::new(Semaphore::new(config.connections_max));
     let peers = Arc::new(Peers::new(config.connections_per_address_max));
+    let end_to_end = Arc::new(EndToEnd::with(config.caller_headers()));
     let mut connections = JoinSet::new();
     loop {
         // A permit first: over the cap, new connections wait in the listener's queue.
@@ -103,8 +114,9 @@ pub(crate) async fn serve<S>(
                     continue;
                 };
                 let (service, stop) = (service.clone(), stop.clone());
+                let guard = (limits, Arc::clone(&end_to_end));
                 connections.spawn(async move {
-                    connection(stream, Peer(peer), service, limits, stop).await;
+                    connection(stream, Peer(peer), service, guard, stop).await;
                     drop((permit, counted));
                 });
             }
@@ -145,7 +157,7 @@ async fn connection<S>(
     stream: TcpStream,
     peer: Peer,
     service: S,
-    limits: Limits,
+    (limits, end_to_end): (Limits, Arc<EndToEnd>),
     mut stop: watch::Receiver<bool>,
 ) where
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -167,16 +179,25 @@ async fn connection<S>(
             if let Some(why) = refused {
                 return Ok(problem::ambiguous_framing(why));
             }
-            let (request, leftover) = received(request, peer, limits);
+            let held = Held::default();
+            let (request, leftover) = received(request, peer, &held, limits);
             let response = service.call(request).await;
+            drop(held);
+            let is_let_in = |response: &Response| response.extensions().get::<LetIn>().is_some();
+            let bytes_max = if response.as_ref().is_ok_and(is_let_in) {
+                limits.discard_bytes_max
+            } else {
+                STRANGER_BYTES_MAX
+            };
             if let Some(leftover) = leftover {
-                leftover.discard(limits.discard_bytes_max).await;
+                leftover.discard(bytes_max).await;
             }
             response.map(|response| guard.sends(response))
         }
     });
     let builder = protocol(limits);
     let stream = Watched::new(stream, Arc::clone(&watch), limits.header_bytes_max)
+        .guarding(end_to_end)
         .patient(Arc::clone(&busy), limits.body_idle_timeout);
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     until_end(served, &busy, limits, stop.clone()).await;
@@ -221,6 +242,7 @@ async fn until_end<S>(
 fn received(
     request: hyper::Request<Incoming>,
     peer: Peer,
+    held: &Held,
     limits: Limits,
 ) -> (Request, Option<Leftover>) {
     let (mut parts, body) = request.into_parts();
@@ -228,6 +250,7 @@ fn received(
     if body.is_end_stream() {
         return (Request::from_parts(parts, Body::empty()), None);
     }
+    parts.extensions.insert(held.clone());
     // A client that asks first has sent nothing yet.
     let waits = parts.headers.contains_key(EXPECT) || parts.version > Version::HTTP_11;
     let (body, leftover) = IdleBody::new(body, limits.body_idle_timeout);
@@ -247,8 +270,14 @@ fn protocol(limits: Limits) -> auto::Builder<TokioExecutor> {
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
-        .max_concurrent_streams(256)
+        // The heads of up to STREAMS_MAX requests wait at once.
+        .max_header_list_size(
+            HEAD_BYTES_MAX.min(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX)),
+        )
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
         .keep_alive_interval(limits.header_timeout)
         .keep_alive_timeout(limits.header_timeout);
     builder

@@ -13,7 +13,7 @@ use hapax_core::entry::{Batches, Catalog, Imports};
 use hapax_core::job::Queue;
 use hapax_core::snapshot::Snapshots;
 use hapax_core::{Durability, Ledger, Note, Replays};
-use hapax_store::postgres::PgOptions;
+use hapax_store::postgres::{PgOptions, Protection};
 use hapax_store::redis::RedisRates;
 use hapax_store::sqlite::SqliteOptions;
 use hapax_store::vault::{MasterKey, TenantKeys, Vault};
@@ -253,13 +253,20 @@ impl Database {
     /// Reads `database`; when it is empty, SQLite in the data folder.
     ///
     /// # Errors
-    /// [`Usage`] for anything but `sqlite:PATH` and `postgres://…`.
+    /// [`Usage`] for anything but `sqlite:PATH` and `postgres://…`, and for a URL that leads off this machine without
+    /// saying its `sslmode`.
     pub(crate) fn of(config: &Config) -> Result<Self> {
         let url = config.database.as_str();
         if url.is_empty() {
             return Ok(Self::Sqlite(config.data.join("hapax.db")));
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            for (key, url) in [
+                ("database", url),
+                ("database_direct", &config.database_direct),
+            ] {
+                protected(key, url)?;
+            }
             return Ok(Self::Postgres(url.to_owned()));
         }
         match url
@@ -272,6 +279,17 @@ impl Database {
                 "the database is neither sqlite:PATH nor postgres://…",
             )),
         }
+    }
+}
+
+/// Refuses a URL that does not say how the way to the database is protected. Its password is not repeated.
+fn protected(key: &str, url: &str) -> Result<()> {
+    if url.is_empty() {
+        return Ok(());
+    }
+    match Protection::of(url) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(Usage::error(format!("{key}: {why}"))),
     }
 }
 
@@ -313,7 +331,7 @@ mod tests {
             Database::Sqlite("/var/x.db".into())
         );
         assert!(matches!(
-            database("postgresql://h/db").unwrap(),
+            database("postgresql://localhost/db").unwrap(),
             Database::Postgres(_)
         ));
         for wrong in ["mysql://h", "x.db", "sqlite:", "postgres:"] {
@@ -349,9 +367,33 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        let shown = database("postgres://me:p@ss:w0rd@db:5432/app?password=w0rd")
-            .unwrap()
-            .to_string();
+        let url = "postgres://me:p@ss:w0rd@db:5432/app?password=w0rd";
+        let shown = Database::Postgres(url.to_owned()).to_string();
         assert_eq!(shown, "postgres://db:5432/app");
+    }
+
+    #[test]
+    fn a_database_off_this_machine_says_its_sslmode() {
+        let of = |database: &str, direct: &str| {
+            Database::of(&Config {
+                database: database.to_owned(),
+                database_direct: direct.to_owned(),
+                ..Config::default()
+            })
+        };
+        let (near, far) = ("postgres://localhost/d", "postgres://u:s3cret@db.example/d");
+        let said = "postgres://u:s3cret@db.example/d?sslmode=verify-full";
+        for (database, direct) in [(near, ""), (said, ""), (near, said)] {
+            assert!(of(database, direct).is_ok(), "{database} {direct}");
+        }
+        for (database, direct) in [(far, ""), (near, far), (said, far)] {
+            let why = of(database, direct).unwrap_err();
+            assert!(why.is::<Usage>(), "{why}");
+            let shown = crate::exit::describe(&why);
+            assert!(
+                shown.contains("\nhint: ") && !shown.contains("s3cret"),
+                "{shown}"
+            );
+        }
     }
 }

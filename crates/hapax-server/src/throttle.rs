@@ -15,6 +15,24 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// How many addresses, and how many ids, are told apart; the rest of a window shares one count.
 const ENTRIES_MAX: usize = 8192;
 
+/// How many wrong credentials of one address the store is asked about in a window.
+const LOOKS_MAX: u32 = 30;
+
+/// The credentials of the last minute that the store was asked about and did not confirm.
+#[derive(Debug, Default)]
+pub(crate) struct Looks(Mutex<Counts<IpAddr>>);
+
+impl Looks {
+    /// How long the store is asked about nothing more from this address, if it was asked too often.
+    pub(crate) fn used_up(&self, peer: IpAddr, now: Instant) -> Option<Duration> {
+        locked(&self.0).over(network(peer), LOOKS_MAX, now)
+    }
+
+    pub(crate) fn wrong(&self, peer: IpAddr, now: Instant) {
+        locked(&self.0).count(network(peer), now);
+    }
+}
+
 /// The failures of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
@@ -62,6 +80,19 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Hash + Eq> Counts<K> {
+    /// How long the window of this key lasts, if it has so many failures already.
+    fn over(&self, key: K, failures_max: u32, now: Instant) -> Option<Duration> {
+        let key = Some(key);
+        let own = self.windows.get(&key);
+        let shared = || {
+            self.windows
+                .get(&None)
+                .filter(|_| self.windows.len() >= ENTRIES_MAX)
+        };
+        let window = own.or_else(shared)?;
+        (window.ends > now && window.failures >= failures_max).then(|| window.ends - now)
+    }
+
     fn count(&mut self, key: K, now: Instant) -> Option<Duration> {
         let mut key = Some(key);
         if self.windows.len() >= ENTRIES_MAX && !self.windows.contains_key(&key) {
@@ -136,6 +167,19 @@ mod tests {
         let peer = |last: u16| IpAddr::from([0x2001, 0xdb8, 0, 7, 0, 0, 0, last]);
         assert!((0..10).all(|last| failures.count(peer(last), None, now).is_none()));
         assert!(failures.count(peer(10), None, now).is_some());
+    }
+
+    #[test]
+    fn an_address_uses_up_its_looks_and_has_them_again_after_the_window() {
+        let (looks, now) = (Looks::default(), Instant::now());
+        let other = IpAddr::from([10, 0, 0, 1]);
+        for _ in 0..LOOKS_MAX {
+            assert_eq!(looks.used_up(PEER, now), None);
+            looks.wrong(PEER, now);
+        }
+        assert_eq!(looks.used_up(PEER, now), Some(WINDOW));
+        assert_eq!(looks.used_up(other, now), None);
+        assert_eq!(looks.used_up(PEER, now + WINDOW), None);
     }
 
     #[test]

@@ -106,6 +106,11 @@ impl Seen {
             None => SharedString::const_str("none"),
         };
         let status = response.status().as_u16();
+        // A service behind us may let callers choose its status.
+        let counted = match response.status().canonical_reason() {
+            Some(_) => SharedString::from_owned(status.to_string()),
+            None => SharedString::const_str("other"),
+        };
         if let Some(origin) = self.origin.clone() {
             otlp::record(Span {
                 trace_id: trace.as_str().to_owned(),
@@ -120,7 +125,7 @@ impl Seen {
         metrics::histogram!("hapax_http_request_seconds", "method" => self.method, "route" => route.clone())
             .record(took.as_secs_f64());
         metrics::counter!(
-            "hapax_http_requests_total", "method" => self.method, "route" => route, "status" => status.to_string()
+            "hapax_http_requests_total", "method" => self.method, "route" => route, "status" => counted
         )
         .increment(1);
         if let Some(path) = &self.path {

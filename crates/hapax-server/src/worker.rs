@@ -56,6 +56,14 @@ pub(crate) fn kinds(names: &[String]) -> Result<Vec<JobKind>> {
     Ok(kinds)
 }
 
+/// Whether a job of this kind and URL is one that only this program plans. Nobody else plans it first: the program would
+/// find it and could not have its own.
+pub(crate) fn is_own_name(kind: &JobKind, canonical_url: &str) -> bool {
+    (*kind == inbox::kind() && inbox::is_own_url(canonical_url))
+        || (*kind == import::job::kind() && import::job::is_own_url(canonical_url))
+        || (*kind == enrich::job::kind() && enrich::job::is_own_url(canonical_url))
+}
+
 /// How many receipts a server works on at a time: they mostly wait for the gateway.
 const RECEIPTS: usize = 32;
 /// How long a receipt stays with a worker that has fallen silent.
@@ -70,11 +78,13 @@ pub(crate) fn receipts(store: &Store, desk: &Desk) -> Worker {
         .ttl(RECEIPT_LEASE)
 }
 
-/// A worker of downloads.
+/// A worker of downloads: so many of one tenant at a time, and as many again of the others. Slow hosts hold a tenant's
+/// downloads up, and nobody else's.
 pub(crate) fn downloads(config: &Config, store: &Store, concurrency: usize) -> Worker {
     Worker::new(Arc::clone(&store.queue))
         .handler(JobKind::DOWNLOAD, Downloads::new(config))
-        .concurrency(concurrency)
+        .concurrency(concurrency.saturating_mul(2))
+        .per_tenant(concurrency)
         .ttl(Duration::from_millis(config.worker_lease_ms))
 }
 
@@ -133,8 +143,8 @@ pub(crate) fn folder_path(config: &Config) -> PathBuf {
 /// What asks sources, on its way: certificates are read beside whatever else is to be done.
 pub(crate) type Sources = JoinHandle<Result<download::Sources, download::Error>>;
 
-/// What asks sources, with the configured limits.
-pub(crate) fn sources(config: &Config) -> Sources {
+/// What asks sources, with the configured limits, which tenants share or one has alone.
+pub(crate) fn sources(config: &Config, shared: bool) -> Sources {
     let guard = if config.download_private_addresses {
         Guard::allow_private_addresses()
     } else {
@@ -143,6 +153,7 @@ pub(crate) fn sources(config: &Config) -> Sources {
     let limits = Limits {
         size_bytes_max: config.download_bytes_max,
         per_host_max: config.download_per_host,
+        shared,
         ..Limits::default()
     };
     tokio::task::spawn_blocking(move || download::Sources::new(guard, limits))
@@ -176,7 +187,7 @@ impl Downloads {
     async fn download(&self) -> Result<&Download> {
         let make = || async {
             let path = folder_path(&self.config);
-            let downloader = downloader(sources(&self.config), path).await?;
+            let downloader = downloader(sources(&self.config, true), path).await?;
             Ok(Download::new(downloader, Events::none()))
         };
         self.made.get_or_try_init(make).await

@@ -44,4 +44,4 @@ pub use postgres::PgLedger;
 pub use redis::RedisLedger;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteLedger;
-pub use token::{Role, Token, TokenId, Tokens};
+pub use token::{Role, SessionId, Token, TokenId, Tokens};

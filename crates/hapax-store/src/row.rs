@@ -162,7 +162,12 @@ impl Row {
         let mut row = self;
         let seal = Seal::new(ring, row.tenant_id, row.id);
         let state = state(&mut row, seal)?;
-        let (fingerprint, content_hash) = seal.open_asked(row.fingerprint, row.content_hash)?;
+        let binds = match &state {
+            State::Held(_) | State::InDoubt { .. } | State::Settled { .. } => true,
+            State::Free | State::Expired | State::Erased => false,
+        };
+        let (fingerprint, content_hash) =
+            seal.open_asked(row.fingerprint, row.content_hash, binds)?;
         let scope =
             Scope::new(Tenant::from_uuid(row.tenant_id), &row.route_pattern).map_err(damaged)?;
         let key = Key::new(&row.idempotency_key).map_err(damaged)?;

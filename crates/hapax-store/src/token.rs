@@ -83,6 +83,24 @@ impl FromStr for TokenId {
     }
 }
 
+/// The name of one session of a browser.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SessionId(pub Uuid);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        Uuid::parse_str(text).map(SessionId)
+    }
+}
+
 /// A stored token. The secret itself is never stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Token {
@@ -100,7 +118,7 @@ pub struct Token {
     pub revoked_at: Option<Time>,
 }
 
-/// The seam for access tokens.
+/// The seam for access tokens, and for the sessions that were ended before them.
 pub trait Tokens: Send + Sync + 'static {
     /// Stores a token. Storing one whose id exists replaces its secret, tenant and role and lifts a
     /// revocation: that is how a token set by configuration is kept current.
@@ -114,4 +132,11 @@ pub trait Tokens: Send + Sync + 'static {
 
     /// Revokes the token; false if there is none. Revoking twice keeps the first time.
     fn revoke_token(&self, id: TokenId) -> Answer<'_, bool>;
+
+    /// Ends a session that would have lasted until `expires_at`, for all nodes. Those that would have ended by now are
+    /// forgotten, so that no more are kept than were ended within the life of one.
+    fn end_session(&self, id: SessionId, expires_at: Time) -> Answer<'_, ()>;
+
+    /// Whether a session was ended before its time. One that is over is nobody's question any more.
+    fn has_ended(&self, id: SessionId) -> Answer<'_, bool>;
 }

@@ -17,6 +17,7 @@ pub mod job;
 #[cfg(feature = "layer")]
 pub mod layer;
 pub mod observe;
+mod pattern;
 #[cfg(any(feature = "layer", feature = "client"))]
 pub mod problem;
 

@@ -87,6 +87,12 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// Makes labels of these route patterns, as in `PUT:customers-*`. All other routes share the label `other`, so that no
+    /// caller can make one up. A layer does it for its table.
+    pub fn label_routes<'a>(&self, patterns: impl Iterator<Item = &'a str>) {
+        self.labels.add(patterns);
+    }
+
     /// [`Engine::cached`], counted when it has an answer.
     #[must_use]
     pub fn cached(&self, engine: &Engine, claim: &Claim) -> Option<Receipt> {

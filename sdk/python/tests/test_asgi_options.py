@@ -148,9 +148,44 @@ def test_everybody_is_given_the_answer_that_was_recorded(with_async: Run) -> Non
     with_async(test)
 
 
-def test_derived_keys_are_refused_where_senders_are_told_apart() -> None:
-    with pytest.raises(ValueError, match="derive cannot be used with a principal"):
-        IdempotencyMiddleware(Starlette(), client=nobody(), principal=lambda scope: "ann", options=Options(derive=True))
+def test_two_callers_with_equal_bodies_are_two_requests(with_async: Run) -> None:
+    async def test(client: AsyncHapax) -> None:
+        shop, body = Shop(), {"order": uuid.uuid4().hex}
+        app = IdempotencyMiddleware(
+            shop.app,
+            client=client,
+            principal=lambda scope: dict(scope["headers"]).get(b"x-user", b"").decode(),
+            options=Options(derive=True),
+        )
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://shop", timeout=20)
+
+        async def run_of(**headers: str) -> int:
+            run: int = (await http.post("/pay", json=body, headers=headers)).json()["run"]
+            return run
+
+        ann, bob = {"x-user": "ann"}, {"x-user": "bob"}
+        assert [await run_of(**ann), await run_of(**bob), await run_of(**ann)] == [1, 2, 1]
+        assert await run_of(**bob, cookie="theme=dark") == 2
+        # Without a principal the credential tells callers apart.
+        one, two = {"authorization": "Bearer one"}, {"authorization": "Bearer two"}
+        assert [await run_of(**one), await run_of(**two), await run_of(**one)] == [3, 4, 3]
+        assert [await run_of(), await run_of()] == [5, 5]
+
+    with_async(test)
+
+
+def test_a_request_with_cookies_and_no_principal_gets_no_derived_key(with_async: Run) -> None:
+    async def test(client: AsyncHapax) -> None:
+        shop, cookie = Shop(), {"cookie": "sid=ann"}
+        http = wrapped(shop, client, derive=True)
+        refused = await http.post("/pay", json={}, headers=cookie)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "principal_required")
+        assert refused.json()["error"]["details"] == {"setting": "principal"}
+        assert shop.runs == 0
+        assert (await http.post("/pay", json={}, headers={**cookie, **key()})).status_code == 200
+        assert shop.runs == 1
+
+    with_async(test)
 
 
 def test_an_answer_does_not_wait_for_what_runs_after_it(with_async: Run) -> None:

@@ -186,7 +186,7 @@ def test_a_binary_body_comes_back_byte_for_byte(shop: Shop, name: str) -> None:
     assert shop.send(f"/binary/{name}", body + b"\xff", key="k").status_code == 409
 
 
-@pytest.mark.parametrize("status", [500, 503, 408, 425, 429])
+@pytest.mark.parametrize("status", [500, 503, 401, 403, 407, 408, 425, 429])
 def test_an_answer_that_says_try_again_gives_the_key_back(shop: Shop, name: str, status: int) -> None:
     runs = [shop.send(f"/status/{status}/{name}", {}, key="k").json()["run"] for _ in range(2)]
     assert runs == [1, 2]

@@ -42,6 +42,7 @@ CALLS: list[Made] = [
                 "method": "POST",
                 "path": "/pay",
                 "key": "k",
+                "principal": "ann",
                 "content_type": "application/json",
                 "ttl_seconds": 60,
                 "lease_seconds": 9,

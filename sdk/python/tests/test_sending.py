@@ -189,9 +189,12 @@ def test_a_key_is_on_disk_before_it_is_sent_and_used_again_after_a_crash(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_is_kept_while_nobody_knows_and_while_it_conflicts(tmp_path: Path) -> None:
+def test_a_key_is_kept_while_nobody_knows_while_it_conflicts_and_while_the_credential_is_refused(
+    tmp_path: Path,
+) -> None:
     store = FileKeyStore(tmp_path)
-    for step in (httpx.Response(503), refusal(409, "IDEMPOTENCY_IN_DOUBT"), refusal(409, "IDEMPOTENCY_CONFLICT")):
+    doubts = [httpx.Response(503), refusal(409, "IDEMPOTENCY_IN_DOUBT"), refusal(409, "IDEMPOTENCY_CONFLICT")]
+    for step in (*doubts, *(refusal(status, "refused") for status in (401, 403, 407))):
         Script(step).run(store=store, name="n", key="k", retry=Retry(attempts=1))
         assert store.load("n") == "k"
     with pytest.raises(ValueError, match="name="):

@@ -240,7 +240,9 @@ function isAgain(result: Result<unknown>): boolean {
 function isSettled(result: Result<unknown>): boolean {
   if (result.error === null) return true;
   const isInDoubt = result.error instanceof HapaxError && result.error.code === "IDEMPOTENCY_IN_DOUBT";
-  return result.conflict === null && !isInDoubt && !isAgain(result);
+  // A refused credential says nothing of the request: it may have run before, under this very key.
+  const isRefusedCredential = [401, 403, 407].includes(result.status ?? 0) && !result.replayed;
+  return result.conflict === null && !isInDoubt && !isRefusedCredential && !isAgain(result);
 }
 
 function checked(key: string): string {

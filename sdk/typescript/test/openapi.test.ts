@@ -26,7 +26,7 @@ const PLAN = { work_id: "w", artifact_id: "a", canonical_url: "u" };
 
 /** The method of the client that calls an operation, and a call of it. */
 const CALLS: { readonly [N in keyof Called]: readonly [method: string, call: (client: Hapax) => Promise<unknown>] } = {
-  claim_key: ["keys.claim", (client) => client.keys.claim({ method: "POST", path: "/pay", key: "k", body: 1 })],
+  claim_key: ["keys.claim", (client) => client.keys.claim({ method: "POST", path: "/pay", key: "k", principal: "ann", body: 1 })],
   complete_key: ["keys.complete", (client) => client.keys.complete("i", { token: "t", status: 200, stored: false })],
   renew_key: ["keys.renew", (client) => client.keys.renew("i", "t")],
   release_key: ["keys.release", (client) => client.keys.release("i", "t")],

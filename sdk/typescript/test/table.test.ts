@@ -36,6 +36,8 @@ class Counting {
     }
     if (path.startsWith("/nothing")) return { status: 204, chunks: [] };
     if (path.startsWith("/fails-first") && run === 1) return json(503, { run });
+    const denies = /^\/denies-first-(401|403)/.exec(path);
+    if (denies !== null && run === 1) return json(Number(denies[1]), { run });
     if (path.startsWith("/throws-first") && run === 1) throw new Error("thrown on purpose");
     if (path.startsWith("/refuses")) return json(422, { run });
     if (path.startsWith("/large")) {
@@ -216,7 +218,9 @@ function table(name: string, framework: Framework, server: () => Server): void {
   });
 
   test("an answer that says try again, and an exception, give the key back", async () => {
-    for (const [path, status] of [[`/fails-first-${randomUUID()}`, 503], [`/throws-first-${randomUUID()}`, 500]] as const) {
+    const credentials = [401, 403].map((status) => [`/denies-first-${status}-${randomUUID()}`, status] as const);
+    const cases = [[`/fails-first-${randomUUID()}`, 503], [`/throws-first-${randomUUID()}`, 500], ...credentials] as const;
+    for (const [path, status] of cases) {
       const send = { key: randomUUID(), body: "{}" };
       assert.equal((await ask(app, path, send)).status, status);
       const second = await ask(app, path, send);
@@ -306,6 +310,28 @@ function table(name: string, framework: Framework, server: () => Server): void {
       assert.equal(again.json()["run"], 1);
       const other = await ask(mine, path, { ...send, body: "[]", headers: { authorization: "bob" } });
       assert.equal(other.json()["error"].details.original_key, "order-7");
+    } finally {
+      await mine.close();
+    }
+  });
+
+  test("two callers with equal bodies are two requests", async () => {
+    const principal: IdempotencyOptions["principal"] = (request) => request.header("x-user");
+    const mine = await framework(service.serve, { client: server().client(), derive: true, principal, ...quiet });
+    try {
+      const path = `/pay-${randomUUID()}`;
+      const runOf = async (headers: Record<string, string>) => (await ask(mine, path, { body: "{}", headers })).json()["run"];
+      const [ann, bob] = [{ "x-user": "ann" }, { "x-user": "bob", cookie: "theme=dark" }];
+      assert.deepEqual([await runOf(ann), await runOf(bob), await runOf(ann), await runOf(bob)], [1, 2, 1, 2]);
+      const [one, two] = [{ authorization: "one" }, { authorization: "two" }];
+      assert.deepEqual([await runOf(one), await runOf(two), await runOf(one)], [3, 4, 3]);
+      assert.deepEqual([await runOf({}), await runOf({})], [5, 5]);
+      const refused = await ask(mine, path, { body: "{}", headers: { cookie: "sid=ann" } });
+      assert.equal(refused.status, 400);
+      assert.equal(refused.json()["error"].code, "principal_required");
+      assert.equal(refused.json()["error"].details.setting, "principal");
+      const keyed = await ask(mine, path, { key: randomUUID(), body: "{}", headers: { cookie: "sid=ann" } });
+      assert.equal(keyed.status, 201);
     } finally {
       await mine.close();
     }

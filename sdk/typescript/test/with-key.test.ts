@@ -193,10 +193,10 @@ describe("a stored key", () => {
     });
   });
 
-  test("stays in doubt and after a conflict, and goes with a refusal that settles the matter", async () => {
+  test("stays in doubt, after a conflict and while the credential is refused, and goes with a refusal that settles the matter", async () => {
     await inFolder(async (folder) => {
       const store = new FileKeys(folder);
-      for (const [code, status, stays] of [["IDEMPOTENCY_IN_DOUBT", 409, true], ["IDEMPOTENCY_CONFLICT", 409, true], ["bad_json", 400, false]] as const) {
+      for (const [code, status, stays] of [["IDEMPOTENCY_IN_DOUBT", 409, true], ["IDEMPOTENCY_CONFLICT", 409, true], ["unauthorized", 401, true], ["forbidden", 403, true], ["bad_json", 400, false]] as const) {
         const { send, keys } = answering(refused(status, code));
         await withIdempotencyKey(send, { store, name: code });
         assert.equal(await store.load(code), stays ? keys[0] : null, code);

@@ -139,13 +139,10 @@ impl Store {
 /// The two steps of a leased job to its end.
 fn ending(job: &Job) -> [Act; 2] {
     let owner = job.lease.as_ref().map(|hold| hold.owner.clone());
-    let epoch = Some(job.epoch);
+    let fence = Fence::of(owner.as_deref().unwrap_or_default(), job.epoch);
     [State::Finalized, State::Indexed].map(|to| Act {
         on: On::Job(job.id.clone()),
-        fence: Fence {
-            owner: owner.clone(),
-            epoch,
-        },
+        fence: fence.clone(),
         deed: Deed::Advance {
             to,
             allowed_from: None,

@@ -18,29 +18,52 @@ pub enum On {
     Op(OpKey),
 }
 
-/// Who acts: the holder of which lease. Both may be left out on a job that nobody holds.
+/// Where an act comes from. A job with a [place](Job::place) is the program's own, and only the program drives it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum By {
+    /// The program: its workers, its chores and its commands.
+    #[default]
+    Program,
+    /// A caller of the API.
+    Caller,
+    /// A caller of the API whose role is owner, on a route made for people. Beside what a caller may do, it retries the
+    /// program's jobs and ends the doubt about their operations.
+    Owner,
+}
+
+/// Who acts: the holder of which lease. Both may be left out on a job with no live lease. The epoch alone proves nothing:
+/// whoever reads a job reads its epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fence {
     /// The holder's name.
     pub owner: Option<Arc<str>>,
     /// The epoch that the lease gave.
     pub epoch: Option<i64>,
+    /// Where the act comes from.
+    pub by: By,
 }
 
 impl Fence {
-    /// The holder of the lease with this epoch.
+    /// The holder of the lease with this epoch, in the program.
     #[must_use]
     pub fn of(owner: &str, epoch: i64) -> Self {
         Self {
             owner: Some(owner.into()),
             epoch: Some(epoch),
+            by: By::Program,
         }
     }
 
-    /// Nobody in particular.
+    /// The program, without a lease.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// The same holder, acting from elsewhere.
+    #[must_use]
+    pub fn by(self, by: By) -> Self {
+        Self { by, ..self }
     }
 }
 
@@ -201,6 +224,8 @@ pub struct Change {
 pub enum Refusal {
     /// There is no such job or operation.
     NotFound,
+    /// The job is the program's own, and the act comes from outside.
+    OfTheProgram,
     /// The actor does not, or no longer, hold the job.
     LeaseLost {
         /// The fence that holds now.
@@ -242,6 +267,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::NotFound => f.write_str("there is no such job or operation"),
+            Refusal::OfTheProgram => {
+                f.write_str("the job is run by hapax itself, so nothing outside may drive it")
+            }
             Refusal::LeaseLost {
                 epoch,
                 owner: Some(owner),

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 mod ops;
 
-use super::act::{Act, Change, Deed, Done, Fence, Refusal};
+use super::act::{Act, By, Change, Deed, Done, Fence, Refusal};
 use super::backoff::{longest, rest};
 use super::graph::State;
 use super::model::{Hold, Job, Place};
-use super::op::Op;
+use super::op::{Op, OpState};
 use crate::time::Time;
 use ops::Begin;
 
@@ -71,6 +71,9 @@ pub fn judge(seen: Knock<'_>, act: &Act) -> Result<Change, Refusal> {
     let job = seen.job.ok_or(Refusal::NotFound)?;
     let (fence, now) = (&act.fence, seen.now);
     let named = || seen.op.ok_or(Refusal::NotFound);
+    if job.is_of_the_program() && !is_let_in(act, seen.op) {
+        return Err(Refusal::OfTheProgram);
+    }
     match &act.deed {
         Deed::Renew { ttl } => renew(job, fence, *ttl, now),
         Deed::Release => release(job, fence, now),
@@ -126,7 +129,7 @@ pub fn judge(seen: Knock<'_>, act: &Act) -> Result<Change, Refusal> {
             result,
             advance_to,
         } => {
-            is_current(job, fence)?;
+            holds(job, fence, now)?;
             ops::complete(job, named()?, token, result, *advance_to, now)
         }
         Deed::FailOp {
@@ -134,38 +137,42 @@ pub fn judge(seen: Knock<'_>, act: &Act) -> Result<Change, Refusal> {
             error,
             retryable,
         } => {
-            is_current(job, fence)?;
+            holds(job, fence, now)?;
             ops::fail(job, named()?, token, error, *retryable, now)
         }
-        Deed::Wait { token, asks } => ops::wait(job, named()?, token, asks, now),
+        Deed::Wait { token, asks } => {
+            holds(job, fence, now)?;
+            ops::wait(job, named()?, token, asks, now)
+        }
         Deed::Resolve(resolution) => ops::resolve(job, named()?, fence, resolution, now),
         Deed::Doubt => Ok(ops::doubt(job, named()?, now)),
     }
 }
 
-/// Whether whoever sent `fence` may act on the job.
-fn holds(job: &Job, fence: &Fence, now: Time) -> Result<(), Refusal> {
-    let is_theirs = match fence.epoch {
-        Some(epoch) => epoch == job.epoch && is_owner(job, fence),
-        None => !job.is_held(now),
-    };
-    if is_theirs { Ok(()) } else { Err(lost(job)) }
-}
-
-/// Whether a fence, as far as it was sent along with a token, is that of the last lease.
-fn is_current(job: &Job, fence: &Fence) -> Result<(), Refusal> {
-    let is_same = fence.epoch.is_none_or(|epoch| epoch == job.epoch);
-    if is_same && is_owner(job, fence) {
-        Ok(())
-    } else {
-        Err(lost(job))
+/// Whether the act may be done to a job of the program. From outside only people may, and only what is made for them:
+/// an owner retries it, and ends the doubt about an operation. What waits for an answer has a route of its own.
+fn is_let_in(act: &Act, op: Option<&Op>) -> bool {
+    match (act.fence.by, &act.deed) {
+        (By::Program, _) | (By::Owner, Deed::Retry) => true,
+        (By::Owner, Deed::Resolve(_)) => op.is_some_and(|op| op.state != OpState::Waiting),
+        (By::Caller | By::Owner, _) => false,
     }
 }
 
-fn is_owner(job: &Job, fence: &Fence) -> bool {
-    match (&job.lease, &fence.owner) {
+/// Whether whoever sent `fence` may act on the job. While somebody holds it, only with the owner and the epoch; else
+/// either may be left out, and what is sent must fit the last lease.
+fn holds(job: &Job, fence: &Fence, now: Time) -> Result<(), Refusal> {
+    let is_free = !job.is_held(now);
+    let is_current = fence.epoch.map_or(is_free, |epoch| epoch == job.epoch);
+    let is_owner = match (&job.lease, &fence.owner) {
         (Some(hold), Some(owner)) => hold.owner == *owner,
-        (None, _) | (_, None) => true,
+        (Some(_), None) => is_free,
+        (None, _) => true,
+    };
+    if is_current && is_owner {
+        Ok(())
+    } else {
+        Err(lost(job))
     }
 }
 
@@ -178,18 +185,18 @@ fn lost(job: &Job) -> Refusal {
     }
 }
 
+/// A lease is renewed by its holder alone, live or not, so owner and epoch are always needed.
 fn renew(job: &Job, fence: &Fence, ttl: Duration, now: Time) -> Result<Change, Refusal> {
-    let owner = match (&job.lease, &fence.owner) {
-        (Some(held), _) => held.owner.clone(),
-        (None, Some(owner)) if has_lapsed(job) => owner.clone(),
-        (None, _) => return Err(lost(job)),
+    let (Some(owner), Some(_)) = (&fence.owner, fence.epoch) else {
+        return Err(lost(job));
     };
-    if fence.epoch != Some(job.epoch) || !is_owner(job, fence) {
+    if job.lease.is_none() && !has_lapsed(job) {
         return Err(lost(job));
     }
+    holds(job, fence, now)?;
     let mut next = job.clone();
     next.updated_at = now;
-    hold(&mut next, owner, ttl, now);
+    hold(&mut next, owner.clone(), ttl, now);
     Ok(of_job(job, Some(next)))
 }
 

@@ -39,7 +39,7 @@ pub mod model;
 pub mod op;
 pub mod queue;
 
-pub use act::{Act, Begun, Change, Deed, Done, Fence, On, Refusal, Resolution};
+pub use act::{Act, Begun, By, Change, Deed, Done, Fence, On, Refusal, Resolution};
 pub use graph::State;
 pub use judge::{Knock, Taken, judge, take};
 pub use key::{job_key, op_key};

@@ -85,7 +85,8 @@ impl fmt::Display for JobKind {
     }
 }
 
-/// Where a job may run: anywhere (the empty place), or only where its files are. A worker leases one place.
+/// Where a job may run: anywhere (the empty place), or only where its files are. A worker leases one place, and workers
+/// over the API have the empty one, so a job with a place is the program's own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Place(Arc<str>);
 
@@ -182,6 +183,12 @@ impl Job {
     pub const LEASES: (Duration, Duration) =
         (Duration::from_millis(1), Duration::from_secs(86_400));
 
+    /// Whether the program runs it itself: it has a place, which no job that is planned over the API has.
+    #[must_use]
+    pub fn is_of_the_program(&self) -> bool {
+        self.place != Place::default()
+    }
+
     /// Whether somebody holds it now.
     #[must_use]
     pub fn is_held(&self, now: Time) -> bool {
@@ -257,6 +264,12 @@ impl NewJob {
         canonical_url: &str,
     ) -> Result<Self, Invalid> {
         Self::new(JobKind::DOWNLOAD, work_id, artifact_id, canonical_url)
+    }
+
+    /// What it brings along for its workers.
+    #[must_use]
+    pub fn payload(&self) -> Option<&Arc<str>> {
+        self.payload.as_ref()
     }
 
     /// The same with a payload, which is JSON text.

@@ -68,6 +68,8 @@ pub struct JobScan {
     pub not_in: &'static [State],
     /// Only those with an operation of this kind that waits for an answer. Looked at together with `kind` and `before`.
     pub waits_in: Option<String>,
+    /// Only those with an operation in doubt. Looked at together with `kind` and `before`.
+    pub in_doubt: bool,
     /// Only of this kind.
     pub kind: Option<JobKind>,
     /// Only of this work.
@@ -102,6 +104,7 @@ impl JobScan {
             state: None,
             not_in: &[],
             waits_in: None,
+            in_doubt: false,
             kind: None,
             work_id: None,
             held: false,
@@ -192,6 +195,9 @@ pub trait Queue: Send + Sync + 'static {
     /// How many jobs there are, by kind and state. Each is counted up to `at_most` and no further, and so are those that
     /// somebody holds.
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>>;
+
+    /// How many operations are in doubt, counted up to `at_most` and no further.
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64>;
 
     /// Tenants that have something of these kinds (all if `None`) to lease in this place now, at most `limit`, in
     /// no particular order.

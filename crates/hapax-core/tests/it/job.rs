@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::job::judge::ABANDONED_AFTER;
 use hapax_core::job::{
-    Act, Begun, Change, Class, Deed, Done, Fence, Job, JobKind, Knock, NewJob, On, Op, OpKey,
+    Act, Begun, By, Change, Class, Deed, Done, Fence, Job, JobKind, Knock, NewJob, On, Op, OpKey,
     OpState, Place, Refusal, Resolution, State, Taken, judge, take,
 };
 use hapax_core::{Tenant, Time};
@@ -71,10 +71,11 @@ fn on_job(fence: Fence, deed: Deed) -> Act {
     }
 }
 
+/// By the holder of epoch 1.
 fn on_op(deed: Deed) -> Act {
     Act {
         on: On::Op(key()),
-        fence: Fence::none(),
+        fence: mine(),
         deed,
     }
 }
@@ -126,6 +127,7 @@ fn see(job: &Job, op: Option<&Op>, seconds: u64, act: &Act) -> Result<Change, Re
 fn word(answer: &Result<Change, Refusal>) -> String {
     match answer {
         Err(Refusal::NotFound) => "not found".to_owned(),
+        Err(Refusal::OfTheProgram) => "of the program".to_owned(),
         Err(Refusal::LeaseLost { .. }) => "lost".to_owned(),
         Err(Refusal::Denied { .. }) => "denied".to_owned(),
         Err(Refusal::KeyConflict { .. }) => "key conflict".to_owned(),
@@ -218,15 +220,27 @@ fn the_fence_decides_who_may_act() {
     let epoch_only = || Fence {
         owner: None,
         epoch: Some(1),
+        ..Fence::none()
     };
     let name_only = || Fence {
         owner: Some("w".into()),
         epoch: None,
+        ..Fence::none()
     };
     let step = || to(State::HeadDone);
     for (job, seconds, fence, deed, expected) in [
         (&live, 1, mine(), step(), "job HEAD_DONE"),
-        (&live, 1, epoch_only(), step(), "job HEAD_DONE"),
+        (&live, 1, epoch_only(), step(), "lost"),
+        (&live, 1, epoch_only(), Deed::Release, "lost"),
+        (&live, 1, epoch_only(), Deed::Renew { ttl }, "lost"),
+        (&live, 1, epoch_only(), fail(true), "lost"),
+        (&live, 1, epoch_only(), begin(Class::Tx, "t"), "lost"),
+        (&live, 500, epoch_only(), step(), "job HEAD_DONE"),
+        (&live, 500, epoch_only(), Deed::Renew { ttl }, "lost"),
+        (&live, 500, name_only(), step(), "job HEAD_DONE"),
+        (&live, 500, name_only(), Deed::Renew { ttl }, "lost"),
+        (&live, 500, other(), Deed::Renew { ttl }, "lost"),
+        (&free, 1, epoch_only(), step(), "job HEAD_DONE"),
         (&live, 1, other(), step(), "lost"),
         (&live, 1, stale(), step(), "lost"),
         (&live, 1, anyone(), step(), "lost"),
@@ -421,6 +435,7 @@ fn only_a_lease_that_ran_out_expires_and_progress_is_kept() {
     let epoch = |epoch| Fence {
         owner: None,
         epoch: Some(epoch),
+        ..Fence::none()
     };
     for (job, seconds, fence, expected) in [
         (&live, 119, epoch(1), "job same"),
@@ -695,7 +710,7 @@ fn only_its_runner_ends_an_operation_and_only_once() {
             "op done, job same",
         ),
         (&live, &done, complete("t", "1", None), "op same, job same"),
-        (&taken, &done, complete("t", "1", None), "op same, job same"),
+        (&taken, &done, complete("t", "1", None), "lost"),
         (&live, &done, complete("t", "2", None), "key conflict"),
         (&live, &done, complete("u", "1", None), "lost"),
         (
@@ -750,7 +765,10 @@ fn a_waiting_job_is_not_leased_until_somebody_answers() {
     let change = see(&held(State::Leased), Some(&seen), 1, &wait).unwrap();
     let (job, op) = (change.job.unwrap(), change.op.unwrap());
     assert!(job.lease.is_none() && !job.is_due(at(u64::from(u32::MAX))));
-    let answered = on_op(Deed::Resolve(Resolution::Result("42".into())));
+    let answered = Act {
+        fence: Fence::none(),
+        ..on_op(Deed::Resolve(Resolution::Result("42".into())))
+    };
     let change = see(&job, Some(&op), 500, &answered).unwrap();
     assert!(change.job.unwrap().is_due(at(500)));
     assert_eq!(change.op.unwrap().result.as_deref(), Some("42"));
@@ -793,7 +811,10 @@ fn only_what_is_in_doubt_or_waits_is_resolved() {
         ),
         (&taken, OpState::Done, Deed::Doubt, "op same, job same"),
     ] {
-        let act = on_op(deed);
+        let act = Act {
+            fence: Fence::none(),
+            ..on_op(deed)
+        };
         let seen = op(state);
         assert_eq!(
             word(&see(job, Some(&seen), 1, &act)),
@@ -897,6 +918,136 @@ fn a_late_holder_renews_also_after_the_reconciler_and_pays_once() {
         panic!("it is due");
     };
     assert_eq!(word(&see(&taken, None, 203, &renew)), "lost");
+}
+
+#[test]
+fn an_operation_of_a_held_job_is_ended_by_its_owner_and_epoch_together() {
+    let (live, running) = (held(State::Leased), op(OpState::Running));
+    let fence = |owner: Option<&str>, epoch| Fence {
+        owner: owner.map(Into::into),
+        epoch,
+        ..Fence::none()
+    };
+    let passing = || Deed::FailOp {
+        token: "t".into(),
+        error: "gone".into(),
+        retryable: true,
+    };
+    let wait = || Deed::Wait {
+        token: "t".into(),
+        asks: "1".into(),
+    };
+    for deed in [complete("t", "1", None), passing(), wait()] {
+        for (fence, seconds, is_allowed) in [
+            (mine(), 1, true),
+            (fence(None, Some(1)), 1, false),
+            (fence(Some("w"), None), 1, false),
+            (fence(None, None), 1, false),
+            (fence(Some("v"), Some(1)), 1, false),
+            // Its lease ran out and nobody took it.
+            (mine(), 500, true),
+            (fence(None, Some(1)), 500, true),
+            (fence(None, None), 500, true),
+            (fence(Some("v"), None), 500, false),
+            (fence(None, Some(0)), 500, false),
+        ] {
+            let act = Act {
+                fence,
+                ..on_op(deed.clone())
+            };
+            let answer = see(&live, Some(&running), seconds, &act);
+            assert_eq!(answer.is_ok(), is_allowed, "{act:?} at {seconds}");
+            assert!(is_allowed || word(&answer) == "lost", "{act:?}");
+        }
+    }
+}
+
+/// Everything that can be done, in this order.
+fn every_deed() -> Vec<Act> {
+    let fail_op = Deed::FailOp {
+        token: "t".into(),
+        error: "x".into(),
+        retryable: false,
+    };
+    let wait = Deed::Wait {
+        token: "t".into(),
+        asks: "1".into(),
+    };
+    let place = Place::default();
+    let of_job = [
+        Deed::Retry,
+        Deed::Renew { ttl: TTL },
+        Deed::Release,
+        to(State::HeadDone),
+        fail(true),
+        Deed::Redo { place },
+        Deed::Expire,
+        begin(Class::Tx, "t"),
+    ];
+    let resolutions = [
+        Resolution::Retry,
+        Resolution::Result("1".into()),
+        Resolution::Error("x".into()),
+    ];
+    let of_op = [complete("t", "1", None), fail_op, wait, Deed::Doubt];
+    let of_op = resolutions
+        .map(Deed::Resolve)
+        .into_iter()
+        .chain(of_op)
+        .map(on_op);
+    let of_job = of_job.map(|deed| on_job(mine(), deed));
+    of_job.into_iter().chain(of_op).collect()
+}
+
+#[test]
+fn a_job_with_a_place_is_driven_by_the_program_alone() {
+    let place = Place::new("there").unwrap();
+    for state in State::ALL {
+        for op_state in [OpState::Running, OpState::InDoubt, OpState::Waiting] {
+            let anybodys = held(state);
+            let own = Job {
+                place: place.clone(),
+                ..anybodys.clone()
+            };
+            let seen = op(op_state);
+            for act in every_deed() {
+                let by = |job: &Job, by| {
+                    let fence = act.fence.clone().by(by);
+                    let act = Act {
+                        fence,
+                        ..act.clone()
+                    };
+                    word(&see(job, Some(&seen), 1, &act))
+                };
+                let is_answer = op_state == OpState::Waiting;
+                let is_for_people =
+                    act.deed == Deed::Retry || matches!(act.deed, Deed::Resolve(_) if !is_answer);
+                let told = "of the program";
+                assert_eq!(by(&own, By::Caller), told, "{state} {act:?}");
+                assert_ne!(by(&own, By::Program), told, "{state} {act:?}");
+                assert_eq!(
+                    by(&own, By::Owner) != told,
+                    is_for_people,
+                    "{state} {op_state:?} {act:?}"
+                );
+                // What was planned over the API is whoever's has it, whatever its kind.
+                for who in [By::Caller, By::Owner] {
+                    assert_eq!(by(&anybodys, who), by(&anybodys, By::Program), "{act:?}");
+                }
+            }
+        }
+    }
+    let missing = on_op(complete("t", "1", None));
+    let missing = Act {
+        fence: Fence::none().by(By::Caller),
+        ..missing
+    };
+    let knock = Knock {
+        job: None,
+        op: None,
+        now: at(1),
+    };
+    assert_eq!(word(&judge(knock, &missing)), "not found");
 }
 
 #[test]

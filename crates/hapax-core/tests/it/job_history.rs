@@ -231,15 +231,18 @@ impl World {
             Whose::Own => Fence {
                 owner,
                 epoch: Some(self.fences[worker]),
+                ..Fence::none()
             },
             Whose::Nobodys => Fence::none(),
             Whose::Stale => Fence {
                 owner,
                 epoch: Some(self.job.epoch - 1),
+                ..Fence::none()
             },
             Whose::Future => Fence {
                 owner,
                 epoch: Some(self.job.epoch + 1),
+                ..Fence::none()
             },
         };
         // Each lease has a token of its own, as each runner has.

@@ -1,8 +1,10 @@
 //! One request, redirects followed by hand: every hop is checked, takes its turn at its host and has a deadline.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use hapax_core::Tenant;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
@@ -15,13 +17,14 @@ use super::hosts::{Hosts, Turn};
 use super::limits::Limits;
 use crate::client::{install_provider, told};
 
-/// What asks. Cookies, proxies of the environment, caches: it has none.
-#[derive(Debug)]
+/// What asks for one tenant. Cookies, proxies of the environment, caches: it has none.
+#[derive(Clone, Debug)]
 pub(super) struct Asker {
     client: Client,
     guard: Guard,
-    hosts: Hosts,
+    hosts: Arc<Hosts>,
     limits: Limits,
+    tenant: Tenant,
 }
 
 /// An answer, and the turn at its host that lasts as long as the body is read.
@@ -49,9 +52,18 @@ impl Asker {
         Ok(Self {
             client,
             guard,
-            hosts: Hosts::new(limits.per_host_max),
+            hosts: Arc::new(Hosts::new(limits.per_host_max, limits.shared)),
             limits,
+            tenant: Tenant::DEFAULT,
         })
+    }
+
+    /// The same for this tenant: what it knows of hosts is shared.
+    pub(super) fn of(&self, tenant: Tenant) -> Self {
+        Self {
+            tenant,
+            ..self.clone()
+        }
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -79,7 +91,11 @@ impl Asker {
     }
 
     async fn hop(&self, method: &Method, url: Url, headers: &HeaderMap) -> Result<Answer, Error> {
-        let turn = match self.hosts.turn(&url, self.limits.patience).await {
+        let turn = match self
+            .hosts
+            .turn((&url, self.tenant), self.limits.patience)
+            .await
+        {
             Ok(turn) => turn,
             Err(left) => {
                 let text = "the host asked to be left alone";
@@ -129,7 +145,12 @@ impl Asker {
         let to = from
             .join(location)
             .map_err(|_| refused("it leads to something that is no URL"))?;
-        let to = self.guard.url(to.as_str())?;
+        // What it says of a URL that nobody named is not told: the host may know addresses that the caller must not.
+        let unfit = |error: Error| match error.code() {
+            Code::BadUrl => Error::fatal(Code::BadUrl, "it leads to a URL that is not fetched"),
+            _ => error,
+        };
+        let to = self.guard.url(to.as_str()).map_err(unfit)?;
         if from.scheme() == "https" && to.scheme() == "http" {
             return Err(refused("it leads from https to http"));
         }
@@ -148,7 +169,7 @@ pub(super) fn trouble(error: &reqwest::Error) -> Error {
     let mut source: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(cause) = source {
         if let Some(blocked) = cause.downcast_ref::<Blocked>() {
-            return Error::fatal(Code::SsrfBlocked, blocked.to_string());
+            return blocked.at(error.url().and_then(Url::host_str));
         }
         source = cause.source();
     }
@@ -182,7 +203,11 @@ mod tests {
             ("file:///etc/passwd", Code::BadUrl),
             ("https://user@example.org/", Code::BadUrl),
         ] {
-            assert_eq!(follow(to).unwrap_err().code(), code, "{to}");
+            let refused = follow(to).unwrap_err();
+            assert_eq!(refused.code(), code, "{to}");
+            let host = Url::parse(to).unwrap();
+            let host = host.host_str().unwrap_or("/etc");
+            assert!(!refused.to_string().contains(host), "{refused}");
         }
     }
 }

@@ -95,6 +95,15 @@ impl Downloader {
         }
     }
 
+    /// The same for this tenant, which has its share of each host. A new one asks for the tenant `default`.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: Tenant) -> Self {
+        Self {
+            asker: Arc::new(self.asker.of(tenant)),
+            ..self.clone()
+        }
+    }
+
     /// The folder that it downloads into.
     #[must_use]
     pub fn folder(&self) -> &Folder {

@@ -66,7 +66,10 @@ impl Guard {
         };
         match self.address(address) {
             Ok(()) => Ok(url),
-            Err(blocked) => Err(Error::fatal(Code::SsrfBlocked, blocked.to_string())),
+            Err(blocked) => {
+                tracing::warn!(%address, "a download from this address is refused");
+                Err(blocked.at(None))
+            }
         }
     }
 
@@ -82,24 +85,29 @@ impl Guard {
         if self.private || is_public {
             Ok(())
         } else {
-            Err(Blocked { address })
+            Err(Blocked)
         }
     }
 }
 
-/// An address that is not asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Blocked {
-    address: IpAddr,
+/// The refusal of an address. It does not hold the address: it is told to callers, who could map a network with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocked;
+
+impl Blocked {
+    /// The fault of a download from the host of this name, or from an address that the URL itself holds.
+    pub(super) fn at(self, name: Option<&str>) -> Error {
+        let text = match name {
+            Some(name) => format!("{name}: {self}"),
+            None => self.to_string(),
+        };
+        Error::fatal(Code::SsrfBlocked, text)
+    }
 }
 
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is not a public address; allow private addresses to fetch from it",
-            self.address
-        )
+        f.write_str("the host has no public address; allow private addresses to fetch from it")
     }
 }
 
@@ -112,8 +120,12 @@ impl Resolve for Guard {
         Box::pin(async move {
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            for address in &found {
-                guard.address(address.ip())?;
+            for address in found.iter().map(SocketAddr::ip) {
+                if let Err(blocked) = guard.address(address) {
+                    let host = name.as_str();
+                    tracing::warn!(host, %address, "a download is refused: its host leads here");
+                    return Err(blocked.into());
+                }
             }
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
@@ -121,13 +133,14 @@ impl Resolve for Guard {
     }
 }
 
-/// IPv4 networks that are not asked: this network, private, shared, loopback, link-local, protocol assignments,
-/// documentation, 6to4 relays, benchmarks, multicast, reserved.
-const DENIED_V4: [(&str, u32); 16] = [
+/// IPv4 networks that are not asked: this network, private, shared, loopback, what Azure tells its machines, link-local,
+/// protocol assignments, documentation, 6to4 relays, benchmarks, multicast, reserved.
+const DENIED_V4: [(&str, u32); 17] = [
     ("0.0.0.0", 8),
     ("10.0.0.0", 8),
     ("100.64.0.0", 10),
     ("127.0.0.0", 8),
+    ("168.63.129.16", 32),
     ("169.254.0.0", 16),
     ("172.16.0.0", 12),
     ("192.0.0.0", 24),
@@ -143,18 +156,20 @@ const DENIED_V4: [(&str, u32); 16] = [
 ];
 
 /// IPv6 networks that are not asked: unspecified, loopback and IPv4-compatible, IPv4-mapped, the two of NAT64,
-/// discard, Teredo and protocol assignments, documentation, 6to4, segment routing, unique local, link-local,
-/// site-local, multicast.
-const DENIED_V6: [(&str, u32); 14] = [
+/// discard and dummy, Teredo and protocol assignments, the two of documentation, 6to4, segment routing, unique local,
+/// link-local, site-local, multicast.
+const DENIED_V6: [(&str, u32); 16] = [
     ("::", 96),
     ("::ffff:0:0", 96),
     ("::ffff:0:0:0", 96),
     ("64:ff9b::", 96),
     ("64:ff9b:1::", 48),
     ("100::", 64),
+    ("100:0:0:1::", 64),
     ("2001::", 23),
     ("2001:db8::", 32),
     ("2002::", 16),
+    ("3fff::", 20),
     ("5f00::", 16),
     ("fc00::", 7),
     ("fe80::", 10),
@@ -208,11 +223,15 @@ mod tests {
             "100.127.255.255",
             "127.0.0.1",
             "127.255.255.254",
+            "100.100.100.200",
+            "168.63.129.16",
             "169.254.169.254",
             "172.16.0.1",
             "172.31.255.255",
             "192.0.0.8",
+            "192.0.0.192",
             "192.0.2.1",
+            "192.88.99.1",
             "192.168.8.1",
             "198.18.0.1",
             "198.19.255.255",
@@ -227,11 +246,18 @@ mod tests {
             "::ffff:127.0.0.1",
             "::ffff:8.8.8.8",
             "64:ff9b::7f00:1",
+            "::168.63.129.16",
+            "::ffff:168.63.129.16",
+            "::ffff:0:168.63.129.16",
+            "64:ff9b::168.63.129.16",
             "64:ff9b:1::1",
             "100::1",
+            "100:0:0:1::1",
             "2001::1",
             "2001:db8::1",
             "2002:7f00:1::",
+            "3fff::1",
+            "fd00:ec2::254",
             "fc00::1",
             "fd12:3456::1",
             "fe80::1",
@@ -254,6 +280,8 @@ mod tests {
             "8.8.8.8",
             "100.63.255.255",
             "100.128.0.1",
+            "168.63.129.15",
+            "168.63.129.17",
             "172.15.255.255",
             "172.32.0.1",
             "192.0.1.1",
@@ -288,10 +316,9 @@ mod tests {
             assert_eq!(seen.host_str(), Some(host), "{text}");
             let refused = Guard::public_only().url(text).unwrap_err();
             assert_eq!(refused.code(), Code::SsrfBlocked, "{text}");
-            assert!(
-                refused.to_string().starts_with("ssrf_blocked: "),
-                "{refused}"
-            );
+            let told = refused.to_string();
+            assert!(told.starts_with("ssrf_blocked: "), "{told}");
+            assert!(!told.contains(host), "{told}");
         }
     }
 

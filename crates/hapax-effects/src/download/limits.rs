@@ -24,6 +24,8 @@ pub struct Limits {
     pub redirects_max: usize,
     /// How many requests one host gets at a time from this process.
     pub per_host_max: usize,
+    /// Whether tenants share that: then one gets at most half of it, rounded up.
+    pub shared: bool,
     /// The longest Retry-After that is honoured; a longer one counts as this.
     pub retry_after_max: Duration,
     /// How long a request waits for a host that asked for rest; if the rest is longer, the try ends instead.
@@ -48,6 +50,7 @@ impl Default for Limits {
             connect_time: Duration::from_secs(10),
             redirects_max: 5,
             per_host_max: 4,
+            shared: false,
             retry_after_max: Duration::from_secs(3600),
             patience: Duration::from_secs(60),
             fruitless_max: 4,

@@ -96,7 +96,7 @@ impl Course {
         let found = look.part.filter(Found::can_be_continued);
         let resumable = found.filter(|_| !is_past).map_or(0, |found| found.length);
         Ok(Self {
-            downloader: downloader.clone(),
+            downloader: downloader.of_tenant(job.tenant),
             folder: look.folder,
             wanted,
             turns: None,

@@ -1,5 +1,5 @@
-//! What the model said, read once and for all: the same parser for an answer that was waited for and for a line of a
-//! batch. It takes an answer whole or refuses it whole.
+//! Reads what a model answered: one parser for single requests and for lines of a batch. An answer was paid for, so it is
+//! refused only where nothing can be made of it: no JSON object, no gist, or fewer than five keywords.
 
 use std::fmt;
 
@@ -13,11 +13,15 @@ use super::{ChatAnswer, Topics};
 pub const KEYWORDS_MIN: usize = 5;
 /// How many keywords are kept.
 pub const KEYWORDS_MAX: usize = 12;
-/// How long a keyword may be.
+/// How long a keyword may be. A longer one is left out.
 pub const KEYWORD_CHARS_MAX: usize = 80;
-/// How long a gist may be.
+/// How long a gist may be. A longer one is cut, with a `…` at its end.
 pub const GIST_CHARS_MAX: usize = 600;
-/// How large the flags may be, as JSON.
+/// How many words of a secondary topic are kept.
+pub const SECONDARY_WORDS_MAX: usize = 5;
+/// How long a topic may be that is not on the list.
+pub const TOPIC_CHARS_MAX: usize = 80;
+/// How large the flags may be, as JSON. Larger ones are left out.
 pub const FLAGS_BYTES_MAX: usize = 4096;
 /// How much of an answer that was refused is kept.
 pub const RAW_BYTES_MAX: usize = 64 << 10;
@@ -27,11 +31,14 @@ const DEPTH_MAX: usize = 16;
 /// What enrichment found out about a text.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub struct T1 {
-    /// What it is about: one of the topics.
+    /// What it is about: one of the topics, or `other`.
     pub topic_primary: String,
-    /// How sure that is, from 0 to 1.
+    /// The model's own word, where the primary topic is `other` because that word is not on the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic_said: Option<String>,
+    /// How sure that is, from 0 to 1; 0 where the model did not say.
     pub topic_primary_confidence: f64,
-    /// What else it is about: another of the topics.
+    /// What else it is about, in the model's words.
     pub topic_secondary: Option<String>,
     /// How sure that is, from 0 to 1. There if, and only if, the secondary topic is.
     pub topic_secondary_confidence: Option<f64>,
@@ -59,10 +66,6 @@ pub enum Reason {
     Declined,
     /// The answer is empty.
     Empty,
-    /// The answer is in a code fence.
-    CodeFence,
-    /// There are words around the object.
-    SurroundingProse,
     /// It is not JSON, or not by our rules.
     BadJson,
     /// It is JSON and not an object.
@@ -71,14 +74,8 @@ pub enum Reason {
     MissingField,
     /// A field is of another type.
     WrongType,
-    /// A topic is not on the list.
-    UnknownTopic,
-    /// A confidence is not from 0 to 1.
-    ConfidenceOutOfRange,
     /// There are fewer than five different keywords.
     TooFewKeywords,
-    /// A keyword, the gist or the flags are too long.
-    TooLong,
     /// The gist says nothing.
     EmptyGist,
 }
@@ -94,16 +91,11 @@ impl Reason {
             Self::CutOff => "cut_off",
             Self::Declined => "declined",
             Self::Empty => "empty",
-            Self::CodeFence => "code_fence",
-            Self::SurroundingProse => "surrounding_prose",
             Self::BadJson => "bad_json",
             Self::NotAnObject => "not_an_object",
             Self::MissingField => "missing_field",
             Self::WrongType => "wrong_type",
-            Self::UnknownTopic => "unknown_topic",
-            Self::ConfidenceOutOfRange => "confidence_out_of_range",
             Self::TooFewKeywords => "too_few_keywords",
-            Self::TooLong => "too_long",
             Self::EmptyGist => "empty_gist",
         }
     }
@@ -166,35 +158,36 @@ impl std::error::Error for ParseError {}
 /// let t1 = parser.parse(said).unwrap();
 /// assert_eq!((t1.topic_primary.as_str(), t1.keywords.len()), ("food", 5));
 ///
-/// // The refusal: right in everything but its shape is refused, and what was said is kept.
-/// let fenced = format!("```json\n{said}\n```");
-/// let refused = parser.parse(&fenced).unwrap_err();
-/// assert_eq!((refused.reason, refused.raw), (Reason::CodeFence, fenced.clone()));
-/// assert_eq!(parser.lenient(true).parse(&fenced), Ok(t1));
+/// // What stands around the object is taken off.
+/// assert_eq!(parser.parse(&format!("Here it is:\n```json\n{said}\n```")), Ok(t1));
+///
+/// // The refusal keeps what was said.
+/// let refused = parser.parse("I cannot help with that.").unwrap_err();
+/// assert_eq!((refused.reason, refused.raw.as_str()), (Reason::BadJson, "I cannot help with that."));
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parser {
     topics: Topics,
-    is_lenient: bool,
+    is_strict: bool,
 }
 
 /// A reason and its detail, before the answer is put beside them.
 type Refused = (Reason, String);
 
 impl Parser {
-    /// A strict parser that knows these topics.
+    /// A parser that knows these topics.
     #[must_use]
     pub fn new(topics: Topics) -> Self {
         Self {
             topics,
-            is_lenient: false,
+            is_strict: false,
         }
     }
 
-    /// Whether one code fence or words around one object are taken off. What is left is judged as strictly.
+    /// Whether a secondary topic must be on the list, too. One that is not is left out.
     #[must_use]
-    pub fn lenient(mut self, is_lenient: bool) -> Self {
-        self.is_lenient = is_lenient;
+    pub fn strict(mut self, is_strict: bool) -> Self {
+        self.is_strict = is_strict;
         self
     }
 
@@ -216,67 +209,52 @@ impl Parser {
     }
 
     fn read(&self, raw: &str) -> Result<T1, Refused> {
-        let object = object(raw.trim(), self.is_lenient)?;
-        let topic_primary = self.topic(text(&object, "topic_primary")?, "topic_primary")?;
-        let topic_primary_confidence = confidence(&object, "topic_primary_confidence")?
-            .ok_or_else(|| missing("topic_primary_confidence"))?;
-        let (topic_secondary, topic_secondary_confidence) =
-            match self.secondary(&object, &topic_primary)? {
-                Some((topic, confidence)) => (Some(topic), Some(confidence)),
-                None => (None, None),
-            };
+        let object = object(raw)?;
+        // Refusals first: the rest takes what there is.
+        let (gist, keywords) = (gist(&object)?, keywords(&object)?);
+        let said = words(object.get("topic_primary"));
+        let listed = said.as_deref().and_then(|said| self.topics.find(said));
+        let topic_primary = listed.unwrap_or(OTHER).to_owned();
+        let topic_said = said.filter(|_| listed.is_none());
+        let topic_secondary = self
+            .secondary(object.get("topic_secondary"))
+            .filter(|topic| *topic != topic_primary && Some(topic) != topic_said.as_ref());
+        let sure = |field: &str| object.get(field).map_or(0.0, confidence);
         Ok(T1 {
+            topic_primary_confidence: sure("topic_primary_confidence"),
+            topic_secondary_confidence: topic_secondary
+                .as_ref()
+                .map(|_| sure("topic_secondary_confidence")),
             topic_primary,
-            topic_primary_confidence,
+            topic_said,
             topic_secondary,
-            topic_secondary_confidence,
-            keywords: keywords(&object)?,
-            gist: gist(&object)?,
-            flags: flags(&object)?,
+            keywords,
+            gist,
+            flags: flags(object.get("flags")),
         })
     }
 
-    fn topic(&self, name: &str, field: &str) -> Result<String, Refused> {
-        let found = self.topics.find(name).map(str::to_owned);
-        found.ok_or_else(|| {
-            let shown: String = printed(name).chars().take(80).collect();
-            (
-                Reason::UnknownTopic,
-                format!("{field} is '{shown}', which is not on the list"),
-            )
-        })
-    }
-
-    /// The secondary topic. None of them, an empty one and the primary one again are the same: there is no second.
-    fn secondary(
-        &self,
-        object: &Map<String, Value>,
-        primary: &str,
-    ) -> Result<Option<(String, f64)>, Refused> {
-        let confidence = confidence(object, "topic_secondary_confidence")?;
-        let name = match object.get("topic_secondary") {
-            None | Some(Value::Null) => return Ok(None),
-            Some(Value::String(name)) if name.trim().is_empty() => return Ok(None),
-            Some(Value::String(name)) => name,
-            Some(other) => return Err(wrong("topic_secondary", "a text or null", other)),
-        };
-        let topic = self.topic(name, "topic_secondary")?;
-        let confidence = confidence.ok_or_else(|| missing("topic_secondary_confidence"))?;
-        Ok((topic != primary).then_some((topic, confidence)))
+    /// The secondary topic in the list's spelling, or in the model's first few words. An empty one is none.
+    fn secondary(&self, value: Option<&Value>) -> Option<String> {
+        let said = words(value)?;
+        if let Some(listed) = self.topics.find(&said) {
+            return Some(listed.to_owned());
+        }
+        let few: Vec<&str> = said.split(' ').take(SECONDARY_WORDS_MAX).collect();
+        (!self.is_strict).then(|| few.join(" "))
     }
 }
 
-/// The one object of the answer.
-fn object(said: &str, is_lenient: bool) -> Result<Map<String, Value>, Refused> {
+/// The primary topic of an answer whose own is not on the list.
+const OTHER: &str = "other";
+
+/// The one object of the answer: without a byte order mark, a code fence, and words before and after it.
+fn object(raw: &str) -> Result<Map<String, Value>, Refused> {
+    let said = raw.trim_matches(|letter: char| letter == '\u{feff}' || letter.is_whitespace());
     if said.is_empty() {
         return Err((Reason::Empty, "the answer is empty".to_owned()));
     }
-    let bare = bare(said);
-    let inside = match bare {
-        Ok(()) => said,
-        Err(_) if is_lenient => unwrapped(said)?,
-        Err(refused) => return Err(refused),
-    };
+    let inside = unwrapped(said)?;
     if let Err(reject) = canonical::check_with_depth(inside.as_bytes(), DEPTH_MAX) {
         return Err((Reason::BadJson, format!("{}: {reject}", reject.reason)));
     }
@@ -290,43 +268,30 @@ fn object(said: &str, is_lenient: bool) -> Result<Map<String, Value>, Refused> {
     }
 }
 
-/// Whether the answer is an object and nothing else, as far as its shape shows.
-fn bare(said: &str) -> Result<(), Refused> {
-    if said.starts_with("```") {
-        let detail = "the object is in a code fence".to_owned();
-        return Err((Reason::CodeFence, detail));
-    }
-    let prose = |detail: &str| Err((Reason::SurroundingProse, detail.to_owned()));
-    if !said.starts_with('{') {
-        // A bare number or list is left to the JSON rules.
-        return if said.contains('{') && !said.starts_with('[') {
-            prose("there are words before the object")
-        } else {
-            Ok(())
-        };
-    }
-    match first_value_bytes(said) {
-        Some(bytes) if bytes < said.len() => prose("there are words after the object"),
-        _ => Ok(()),
-    }
-}
-
-/// The object without one code fence, or without the words around it. A second object is none of them.
+/// The JSON in the answer. A second object behind the first makes it unclear which one is meant.
 fn unwrapped(said: &str) -> Result<&str, Refused> {
+    if said.starts_with('[') {
+        return Ok(said);
+    }
+    let Some(start) = object_start(said) else {
+        // A bare number or text is left to the JSON rules.
+        return Ok(said);
+    };
     let bad = |detail: &str| (Reason::BadJson, detail.to_owned());
-    let start = said
-        .find('{')
-        .ok_or_else(|| bad("there is no object in the answer"))?;
     let bytes = first_value_bytes(&said[start..])
         .ok_or_else(|| bad("the object in the answer is not JSON"))?;
     let (object, rest) = said[start..].split_at(bytes);
-    if rest.contains('{') {
-        return Err((
-            Reason::SurroundingProse,
-            "there is more than one object".to_owned(),
-        ));
+    let second = object_start(rest).and_then(|start| first_value_bytes(&rest[start..]));
+    if second.is_some() {
+        return Err(bad("there is more than one object in the answer"));
     }
     Ok(object)
+}
+
+/// Where an object begins: at a brace before a name or another brace, unlike the `{braces}` of prose.
+fn object_start(text: &str) -> Option<usize> {
+    let mut braces = text.match_indices('{').map(|(start, _)| start);
+    braces.find(|start| text[start + 1..].trim_start().starts_with(['"', '}']))
 }
 
 /// How long the JSON value is that the text begins with, if it does.
@@ -336,51 +301,39 @@ fn first_value_bytes(text: &str) -> Option<usize> {
     Some(values.byte_offset())
 }
 
-fn text<'a>(object: &'a Map<String, Value>, field: &str) -> Result<&'a str, Refused> {
-    match object.get(field) {
-        None => Err(missing(field)),
-        Some(Value::String(text)) => Ok(text),
-        Some(other) => Err(wrong(field, "a text", other)),
-    }
+/// A text on one line; `None` where it is none, is empty or is longer than a topic.
+fn words(value: Option<&Value>) -> Option<String> {
+    let text = printed(value?.as_str()?);
+    (1..=TOPIC_CHARS_MAX)
+        .contains(&text.chars().count())
+        .then_some(text)
 }
 
-/// A confidence that may be missing or null.
-fn confidence(object: &Map<String, Value>, field: &str) -> Result<Option<f64>, Refused> {
-    let number = match object.get(field) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => number.as_f64().unwrap_or(f64::NAN),
-        Some(other) => return Err(wrong(field, "a number", other)),
+/// A number from 0 to 1, also as a text or in percent. Anything else says nothing, which is 0.
+fn confidence(value: &Value) -> f64 {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().trim_end_matches('%').trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
-    if (0.0..=1.0).contains(&number) {
-        // Minus zero is a zero.
-        Ok(Some(number.abs()))
-    } else {
-        let detail = format!("{field} is {number}, which is not from 0 to 1");
-        Err((Reason::ConfidenceOutOfRange, detail))
+    match number {
+        Some(number) if (0.0..=1.0).contains(&number) => number.abs(),
+        Some(percent) if (1.0..=100.0).contains(&percent) => percent / 100.0,
+        Some(_) | None => 0.0,
     }
 }
 
 /// Lower case, so that one word in two spellings is one keyword; the first twelve different ones.
 fn keywords(object: &Map<String, Value>) -> Result<Vec<String>, Refused> {
-    let given = match object.get("keywords") {
-        None => return Err(missing("keywords")),
-        Some(Value::Array(given)) => given,
-        Some(other) => return Err(wrong("keywords", "a list of texts", other)),
+    let given: Vec<String> = match object.get("keywords") {
+        Some(Value::Array(values)) => values.iter().filter_map(keyword).collect(),
+        Some(Value::String(line)) => line.split([',', ';', '\n']).map(printed).collect(),
+        _none => Vec::new(),
     };
     let mut keywords: Vec<String> = Vec::new();
-    for value in given {
-        let Value::String(value) = value else {
-            return Err(wrong("a keyword", "a text", value));
-        };
-        let keyword = printed(value).to_lowercase();
-        if keyword.chars().count() > KEYWORD_CHARS_MAX {
-            return Err((
-                Reason::TooLong,
-                format!("a keyword has more than {KEYWORD_CHARS_MAX} characters"),
-            ));
-        }
-        // Beyond the twelfth they are looked at and not kept, so this list stays short.
-        if !keyword.is_empty() && keywords.len() < KEYWORDS_MAX && !keywords.contains(&keyword) {
+    for keyword in given.iter().map(|keyword| keyword.to_lowercase()) {
+        let is_of_use = (1..=KEYWORD_CHARS_MAX).contains(&keyword.chars().count());
+        if is_of_use && keywords.len() < KEYWORDS_MAX && !keywords.contains(&keyword) {
             keywords.push(keyword);
         }
     }
@@ -394,46 +347,62 @@ fn keywords(object: &Map<String, Value>) -> Result<Vec<String>, Refused> {
     Ok(keywords)
 }
 
+fn keyword(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(printed(text)),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 fn gist(object: &Map<String, Value>) -> Result<String, Refused> {
-    let gist = printed(text(object, "gist")?);
+    let said = match object.get("gist") {
+        None | Some(Value::Null) => {
+            return Err((Reason::MissingField, "gist is missing".to_owned()));
+        }
+        Some(Value::String(said)) => said,
+        Some(other) => {
+            let detail = format!("gist is {}, and a text is needed", kind(other));
+            return Err((Reason::WrongType, detail));
+        }
+    };
+    let gist = printed(said);
     if gist.is_empty() {
         return Err((Reason::EmptyGist, "the gist says nothing".to_owned()));
     }
-    if gist.chars().count() > GIST_CHARS_MAX {
-        return Err((
-            Reason::TooLong,
-            format!("the gist has more than {GIST_CHARS_MAX} characters"),
-        ));
+    if gist.chars().count() <= GIST_CHARS_MAX {
+        return Ok(gist);
     }
-    Ok(gist)
+    let beginning: String = gist.chars().take(GIST_CHARS_MAX - 1).collect();
+    Ok(format!("{}…", beginning.trim_end()))
 }
 
-fn flags(object: &Map<String, Value>) -> Result<Map<String, Value>, Refused> {
-    let flags = match object.get("flags") {
-        None | Some(Value::Null) => return Ok(Map::new()),
-        Some(Value::Object(flags)) => flags.clone(),
-        // A list of words says that each of them holds.
-        Some(Value::Array(words)) if words.iter().all(Value::is_string) => words
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|word| (word.to_owned(), Value::Bool(true)))
-            .collect(),
-        Some(other) => return Err(wrong("flags", "an object", other)),
+/// The flags as an object; words that are listed are each true. What no column takes is left out.
+fn flags(value: Option<&Value>) -> Map<String, Value> {
+    let words = |words: &[&str]| {
+        let said = words.iter().map(|word| printed(word));
+        let said = said.filter(|word| !word.is_empty());
+        said.map(|word| (word, Value::Bool(true))).collect()
     };
-    if Value::Object(flags.clone()).to_string().len() > FLAGS_BYTES_MAX {
-        return Err((
-            Reason::TooLong,
-            format!("the flags have more than {FLAGS_BYTES_MAX} bytes"),
-        ));
-    }
-    if flags
+    let flags: Map<String, Value> = match value {
+        Some(Value::Object(flags)) => flags.clone(),
+        Some(Value::Array(values)) => {
+            let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+            words(&texts)
+        }
+        Some(Value::String(text)) => words(&[text.as_str()]),
+        _none => Map::new(),
+    };
+    let is_storable = |(name, value): &(&String, &Value)| !name.contains('\0') && !holds_nul(value);
+    let flags: Map<String, Value> = flags
         .iter()
-        .any(|(name, value)| name.contains('\0') || holds_nul(value))
-    {
-        let detail = "the flags hold a NUL, which no column takes";
-        return Err((Reason::WrongType, detail.to_owned()));
+        .filter(is_storable)
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if Value::Object(flags.clone()).to_string().len() > FLAGS_BYTES_MAX {
+        return Map::new();
     }
-    Ok(flags)
+    flags
 }
 
 fn holds_nul(value: &Value) -> bool {
@@ -445,16 +414,6 @@ fn holds_nul(value: &Value) -> bool {
             .iter()
             .any(|(name, value)| name.contains('\0') || holds_nul(value)),
     }
-}
-
-fn missing(field: &str) -> Refused {
-    (Reason::MissingField, format!("{field} is missing"))
-}
-
-fn wrong(field: &str, wanted: &str, found: &Value) -> Refused {
-    let found = kind(found);
-    let detail = format!("{field} is {found}, and {wanted} is needed");
-    (Reason::WrongType, detail)
 }
 
 const fn kind(value: &Value) -> &'static str {

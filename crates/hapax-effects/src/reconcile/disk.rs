@@ -193,6 +193,7 @@ async fn heal(
             let fence = Fence {
                 owner: None,
                 epoch: Some(epoch),
+                ..Fence::none()
             };
             let place = job.place.clone();
             let on = On::Job(job.id.clone());

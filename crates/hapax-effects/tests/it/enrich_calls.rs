@@ -253,10 +253,7 @@ async fn every_bad_answer_of_a_model_comes_out_with_its_own_reason() {
     let fake = fake().await;
     let parser = Parser::new(Rules::default().topics);
     for (reply, reason) in [
-        (Reply::Fenced, Reason::CodeFence),
-        (Reply::Prose, Reason::SurroundingProse),
         (Reply::FourKeywords, Reason::TooFewKeywords),
-        (Reply::UnknownTopic, Reason::UnknownTopic),
         (Reply::WrongType, Reason::WrongType),
         (Reply::Null, Reason::ContentNull),
         (Reply::NoChoices, Reason::NoChoices),
@@ -325,7 +322,10 @@ async fn without_a_url_and_a_key_there_is_no_client() {
 #[tokio::test]
 async fn an_id_leads_nowhere_but_to_its_file() {
     let fake = fake().await;
-    for id in ["a/../../batches", "x?y=1#z", "%2e%2e", "file id", "日本"] {
+    for id in ["a/../../batches", "x?y=1#z", "..", "@evil", "//evil"] {
+        assert!(FileId::new(id).is_err(), "{id}");
+    }
+    for id in ["%2e%2e", "%2F%2Fevil", "file id", "日本", ":1"] {
         let error = llm(&fake)
             .content(&FileId::new(id).unwrap())
             .await

@@ -41,9 +41,14 @@ async fn a_real_litellm_answers_chats_as_the_fake_does() {
     let answer = answer.unwrap();
     assert!(answer.usage.prompt_tokens > 0);
     assert!(parser.answer(&answer).unwrap().gist.contains("Tea is made"));
+    for name in ["fence", "prose"] {
+        let asked = ask("t1-default", &format!("fake-reply:{name} Tea."));
+        assert!(
+            parser.answer(&llm.chat(&asked).await.unwrap()).is_ok(),
+            "{name}"
+        );
+    }
     for (name, reason) in [
-        ("fence", Reason::CodeFence),
-        ("prose", Reason::SurroundingProse),
         ("null", Reason::ContentNull),
         ("length", Reason::CutOff),
         ("4-keywords", Reason::TooFewKeywords),

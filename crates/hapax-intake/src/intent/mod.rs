@@ -19,7 +19,7 @@
 //! // The answer continues the same packet: its key stays what it was.
 //! let answered = packet.answered(&question, &Answer::Text("tomorrow".into()), &policy, received)?;
 //! let Plan::Actions(actions) = plan(&answered, &policy, received) else { panic!("it can be planned now") };
-//! assert_eq!(actions[0].path, "/v1/notion/tasks/create");
+//! assert_eq!(actions[0].name.path(), "/v1/notion/tasks/create");
 //! assert_eq!(actions[0].payload["task"]["due"], "2026-11-17");
 //! assert_eq!(answered.key(), packet.key());
 //!

@@ -61,7 +61,7 @@ impl fmt::Display for ActionName {
     }
 }
 
-/// One call of the gateway.
+/// One call of the gateway. Where it goes follows from its name: a path that is stored beside it is not read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Action {
     /// Its place in the plan, from 1.
@@ -69,8 +69,6 @@ pub struct Action {
     /// What is done.
     #[serde(rename = "action")]
     pub name: ActionName,
-    /// The path at the gateway.
-    pub path: String,
     /// What the gateway is given: `{task}`, `{notion_page_id, patch}`, `{list_item}` or `{note}`.
     pub payload: Value,
 }
@@ -80,9 +78,13 @@ impl Action {
         Plan::Actions(vec![Self {
             step: 1,
             name,
-            path: name.path().to_owned(),
             payload,
         }])
+    }
+
+    /// The action as people see it, with the path that it goes to.
+    fn shown(&self) -> Value {
+        json!({ "step": self.step, "action": self.name, "path": self.name.path(), "payload": self.payload })
     }
 }
 
@@ -135,13 +137,16 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The plan as a document to store: its hcj-1 form, which has one order of members, and the hash of it.
+    /// The plan as a document of its own: the hcj-1 form of what is shown, paths included, and the hash of it.
     ///
     /// # Panics
     /// Never: a plan is made of texts and small numbers.
     #[must_use]
     pub fn artifact(&self) -> Artifact {
-        let document = json!(self);
+        let mut document = json!(self);
+        if let Self::Actions(actions) = self {
+            document["actions"] = actions.iter().map(Action::shown).collect();
+        }
         let bytes = canonical(document.to_string().as_bytes(), Profile::Hcj1)
             .expect("texts and small numbers have a canonical form");
         Artifact {
@@ -154,13 +159,16 @@ impl Plan {
     #[must_use]
     pub fn envelope(&self) -> Value {
         match self {
-            Self::Actions(actions) => json!({ "actions": actions }),
+            Self::Actions(actions) => {
+                let shown: Vec<Value> = actions.iter().map(Action::shown).collect();
+                json!({ "actions": shown })
+            }
             Self::Clarify(_) | Self::Reject(_) => json!({ "actions": [] }),
         }
     }
 }
 
-/// A plan as it is stored.
+/// A plan as a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Artifact {
     /// The hcj-1 text, which [`Plan`] can be read from.
@@ -194,6 +202,32 @@ impl From<Plan> for Stored {
             Plan::Actions(actions) => Self::Actions { actions },
             Plan::Clarify(clarification) => Self::Clarify { clarification },
             Plan::Reject(rejection) => Self::Reject { rejection },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_path_is_not_read_and_none_is_stored() {
+        for path in [
+            "@evil/x",
+            ":1@evil/x",
+            "//evil/x",
+            "/../../x",
+            "https://evil/",
+            "",
+        ] {
+            let action = json!({"step": 1, "action": "update_task", "path": path, "payload": {}});
+            let stored = json!({"outcome": "actions", "actions": [action]});
+            let plan: Plan = serde_json::from_value(stored).unwrap();
+            assert_eq!(
+                plan.envelope()["actions"][0]["path"],
+                "/v1/notion/tasks/update"
+            );
+            assert!(!json!(plan).to_string().contains("path"), "{plan:?}");
         }
     }
 }

@@ -23,6 +23,7 @@
 
 pub mod batch;
 pub mod collection;
+mod pattern;
 pub mod payload;
 pub mod pointer;
 pub mod schema;

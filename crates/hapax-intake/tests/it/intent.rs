@@ -42,7 +42,9 @@ fn packets_have_the_keys_ids_and_plans_of_the_vectors() {
             );
             match &planned {
                 Plan::Actions(actions) => {
-                    assert_eq!(case["actions"], json!(actions), "{name}");
+                    let stored = json!(actions);
+                    let has_path = |action: &Value| action.get("path").is_some();
+                    assert!(!list(&stored).iter().any(has_path), "{name}");
                     assert_eq!(planned.envelope(), json!({ "actions": case["actions"] }));
                     assert_eq!(case["artifact_hash"], artifact.hash, "{name}");
                     let keys: Vec<String> = (0..2)

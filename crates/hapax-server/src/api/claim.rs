@@ -9,10 +9,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::{Extension, Json as Answer};
 use hapax::Claimed;
 use hapax::layer::{
-    Asked, IDEMPOTENCY_KEY, Route, conflict_details, key_required, parse_key, route_pattern,
+    Asked, IDEMPOTENCY_KEY, KeyError, Route, conflict_details, is_reserved, key_required,
+    parse_key, route_pattern,
 };
 use hapax::problem::Problem;
-use hapax_core::{Cause, Claim, Key, Policy, Scope, Tenant};
+use hapax_core::{Cause, Claim, Key, Policy, Principal, Scope, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -26,12 +27,19 @@ use super::shown::Shown;
 use crate::body::Wrapped;
 use crate::problem::{self, Refusal};
 
+/// The longest name of a principal.
+const PRINCIPAL_BYTES_MAX: usize = 8192;
+
 /// A claim on a key, for a request that the caller is about to serve.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimBody {
     /// The Idempotency-Key that came with the request, bare or quoted; without one a key is derived.
     key: Option<String>,
+    /// Who sends the request: a user's id, or a hash of the credential. Only its hash is stored. It is part of a derived key;
+    /// under another key a replay is given to the same principal only.
+    #[schema(min_length = 1, max_length = 8192)]
+    principal: Option<String>,
     /// POST, PUT, PATCH or DELETE.
     method: String,
     /// The path with its query, beginning with a slash.
@@ -97,17 +105,34 @@ impl ClaimBody {
             app.observer.key_refused(tenant, &scope.space);
             problem
         };
+        let principal = self.principal.as_deref().map(principal).transpose()?;
         let asked = Asked::new(&method, &uri, &headers, payload.bytes, &route.selection);
         let key = match self.key {
-            Some(text) => read_key(&text).map_err(refused)?,
+            Some(text) => {
+                let key = read_key(&text).map_err(refused)?;
+                if is_reserved(&key, tenant, &scope.space) {
+                    return Err(refused(invalid_key(&KeyError::Reserved.to_string())));
+                }
+                key
+            }
             // Who claims without a key asks for a derived one, unless the route forbids it.
             None if route.required && !route.derive => {
                 return Err(refused(key_required(scope.space.as_str())));
             }
-            None => asked.derived_key(tenant, &scope.space),
+            None => asked.derived_key(tenant, &scope.space, principal),
         };
-        Ok((asked.claim(scope, key, None, &route), route))
+        Ok((asked.claim(scope, key, principal, &route), route))
     }
+}
+
+/// The principal of this name.
+fn principal(name: &str) -> Result<Principal, Problem> {
+    // An empty name would be that of everybody who has none.
+    if name.is_empty() || name.len() > PRINCIPAL_BYTES_MAX {
+        let why = format!("must be of 1 to {PRINCIPAL_BYTES_MAX} bytes");
+        return Err(invalid("principal", why));
+    }
+    Ok(Principal::of(name.as_bytes()))
 }
 
 /// A span of whole seconds, at most `longest`. Zero is over at once.
@@ -250,11 +275,14 @@ async fn expires_at(app: &App, claim: &Claim) -> Result<Option<String>, Refusal>
 
 /// A key as the header may carry it: bare, or a quoted string. Both are the same key.
 fn read_key(text: &str) -> Result<Key, Problem> {
-    let invalid = |why: &str| Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_invalid", why);
     let value = HeaderValue::from_str(text);
-    let value =
-        value.map_err(|_| invalid("key is not visible ASCII; send 1 to 255 such characters"))?;
+    let value = value
+        .map_err(|_| invalid_key("key is not visible ASCII; send 1 to 255 such characters"))?;
     let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value)]);
-    let key = parse_key(&headers).map_err(|why| invalid(&why.to_string()))?;
-    key.ok_or_else(|| invalid("key is empty"))
+    let key = parse_key(&headers).map_err(|why| invalid_key(&why.to_string()))?;
+    key.ok_or_else(|| invalid_key("key is empty"))
+}
+
+fn invalid_key(why: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_invalid", why)
 }

@@ -26,7 +26,8 @@ use crate::problem::{self, Refusal};
 pub(super) struct CompleteBody {
     /// The token of the claim.
     token: String,
-    /// The status that was answered. One that says "try again" (5xx, 408, 425, 429) gives the key back.
+    /// The status that was answered. One that says "try again" (5xx, 408, 425, 429), or that a credential was refused (401,
+    /// 403, 407), gives the key back.
     #[schema(minimum = 200, maximum = 599)]
     status: u16,
     #[serde(default)]
@@ -104,7 +105,8 @@ fn completed(id: Id, state: &'static str, replayed: bool) -> Answer<Completed> {
     })
 }
 
-/// Whether an answer with this status is recorded. Any other says "try again" and gives the key back.
+/// Whether an answer with this status is recorded. Any other says "try again", or refuses a credential, and gives the key
+/// back.
 fn is_final(route: &Route, status: u16) -> bool {
     StatusCode::from_u16(status).is_ok_and(|status| route.store_statuses.holds(status))
 }

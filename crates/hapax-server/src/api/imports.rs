@@ -43,7 +43,7 @@ pub(super) async fn show(
     let import = found.ok_or_else(problem::not_found)?;
     Ok(Answer(Shown::of(
         &import,
-        app.imports.root(tenant).as_ref(),
+        app.imports.folders(tenant).as_ref(),
     )))
 }
 
@@ -84,12 +84,12 @@ pub(super) async fn list(
     let after = after.map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?;
     let found = app.store.imports.imports(tenant, after, limit).await?;
     let last = found.last().filter(|_| found.len() == limit);
-    let root = app.imports.root(tenant);
+    let folders = app.imports.folders(tenant);
     Ok(Answer(Page {
         next_cursor: last.map(|last| last.id.to_string()),
         items: found
             .iter()
-            .map(|import| Shown::of(import, root.as_ref()))
+            .map(|import| Shown::of(import, folders.as_ref()))
             .collect(),
     }))
 }

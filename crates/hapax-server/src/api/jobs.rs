@@ -165,8 +165,10 @@ pub(super) async fn stats(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
 ) -> Result<Answer<Counts>, Refusal> {
-    let tallies = app.store.queue.tally(tenant, COUNTED_MAX).await?;
-    Ok(Answer(tally(&tallies)))
+    let queue = &app.store.queue;
+    let tallies = queue.tally(tenant, COUNTED_MAX).await?;
+    let doubtful = queue.doubtful_ops(tenant, COUNTED_MAX).await?;
+    Ok(Answer(tally(&tallies, doubtful)))
 }
 
 /// The counts as the API and `hapax jobs stats` show them.
@@ -178,6 +180,8 @@ pub(crate) struct Counts {
     states: BTreeMap<&'static str, u64>,
     total: u64,
     held: u64,
+    /// How many operations are in doubt: each waits for a person.
+    ops_in_doubt: u64,
 }
 
 /// How many jobs of a kind are in a state.
@@ -193,7 +197,7 @@ struct Tallied {
 }
 
 /// The counts, by kind and state and by state alone.
-pub(crate) fn tally(tallies: &[Tally]) -> Counts {
+pub(crate) fn tally(tallies: &[Tally], ops_in_doubt: u64) -> Counts {
     let mut states = BTreeMap::new();
     for tally in tallies {
         *states.entry(tally.state.as_str()).or_insert(0) += tally.count;
@@ -209,6 +213,7 @@ pub(crate) fn tally(tallies: &[Tally]) -> Counts {
         states,
         total: tallies.iter().map(|tally| tally.count).sum(),
         held: tallies.iter().map(|tally| tally.held).sum(),
+        ops_in_doubt,
     }
 }
 
@@ -286,14 +291,16 @@ mod tests {
             count,
             held,
         };
-        let shown = tally(&[
+        let tallies = [
             of("download", Reached::Planned, 3, 0),
             of("enrich", Reached::Planned, 2, 0),
             of("enrich", Reached::Leased, 4, 1),
-        ]);
+        ];
+        let shown = tally(&tallies, 2);
         let shown = json!(shown);
         assert_eq!(shown["states"], json!({"PLANNED": 5, "LEASED": 4}));
         assert_eq!((&shown["total"], &shown["held"]), (&json!(9), &json!(1)));
+        assert_eq!(shown["ops_in_doubt"], 2);
         assert_eq!(shown["items"][2]["kind"], "enrich");
     }
 }

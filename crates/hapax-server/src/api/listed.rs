@@ -12,7 +12,7 @@ use hapax_store::Role;
 use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::App;
-use crate::auth::authorize;
+use crate::auth::{Caller, authorize};
 use crate::problem;
 
 /// What stands for the name of a collection in the paths of snapshots.
@@ -135,7 +135,14 @@ fn under_keys(handler: MethodRouter<App>, app: &App, keyed: Keyed) -> MethodRout
     });
     let idempotency = IdempotencyLayer::new(app.engine.clone())
         .routes(table)
-        .observer(Arc::clone(&app.observer));
+        .observer(Arc::clone(&app.observer))
+        .budget(app.budget.clone())
+        .caller_of(|parts| {
+            Ok(parts
+                .extensions
+                .get::<Caller>()
+                .and_then(|caller| caller.principal()))
+        });
     // Refusals take their form within the layer, so that what is recorded is what was sent.
     handler
         .layer::<_, Infallible>(from_fn(problem::render))

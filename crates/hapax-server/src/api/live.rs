@@ -117,7 +117,11 @@ impl Reader {
         }
         loop {
             match self.wait().await? {
-                Heard::Sample(sample) => return Some(event("sample", &json!(sample))),
+                // A credential that is over sees no further sample.
+                Heard::Sample(sample) => {
+                    let may = self.gate.still_admits(&self.headers, self.peer).await;
+                    return may.then(|| event("sample", &json!(sample)));
+                }
                 // Whoever reads slowly misses some.
                 Heard::Missed => {}
                 Heard::Beat => {

@@ -8,7 +8,7 @@ mod echo;
 mod end;
 mod enrich;
 pub(crate) mod entries;
-mod health;
+pub(crate) mod health;
 mod imports;
 mod intents;
 pub(crate) mod jobs;
@@ -40,7 +40,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
-use hapax::layer::{Route, Routes};
+use hapax::layer::{Budget, Route, Routes};
 use hapax::{Engine, Observer};
 use hapax_core::{Chore, Space, Time};
 use hapax_intake::snapshot::Collection;
@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) engine: Engine,
+    /// What the bodies of all requests and answers may hold of memory.
+    pub(crate) budget: Budget,
     pub(crate) routes: Routes,
     /// The route of a claim that no pattern matches.
     pub(crate) usual_route: UsualRoute,
@@ -80,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) observer: Arc<Observer>,
     /// How it goes, for those who watch.
     pub(crate) live: Live,
+    /// Whether the store took writes a moment ago.
+    pub(crate) readiness: health::Readiness,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
     pub(crate) started_at: Time,
@@ -117,8 +121,8 @@ impl Shared {
     }
 }
 
-/// How a proxy is doing. Nobody has to sign in: it shows no tenant's data, and listens on an address of its own.
-pub(crate) fn health_routes(app: &App) -> Router {
+/// How a proxy is doing, on an address of its own. Who may read its metrics is the gate's to say.
+pub(crate) fn health_routes(app: &App, gate: &Arc<Gate>) -> Router {
     let limits = trace::Limits {
         request_timeout: app.config.request_timeout(),
         access_log: false,
@@ -127,7 +131,10 @@ pub(crate) fn health_routes(app: &App) -> Router {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/version", get(health::version))
-        .route("/metrics", get(health::metrics))
+        .route(
+            "/metrics",
+            get(health::metrics).route_layer(from_fn_with_state(Arc::clone(gate), authenticate)),
+        )
         .fallback(async || Refusal::from(problem::not_found()))
         .layer(from_fn_with_state(limits, trace))
         .with_state(Arc::clone(app))
@@ -297,6 +304,7 @@ fn job_routes() -> Vec<Listed> {
         writer(routes!(ops::fail)),
         // A holder may end the doubt about its own job; anybody else has to be an owner.
         writer(routes!(ops::resolve)),
+        viewer(routes!(ops::list)),
         viewer(routes!(ops::show)),
         owner(routes!(reconcile::now)),
     ]

@@ -6,21 +6,22 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::{Extension, Json as Answer};
 use hapax_core::job::{
-    Begun, Class, Deed, Done, Fence, Job, JobId, On, Op, OpKey, Resolution, State as Reached,
-    op_key,
+    Begun, By, Class, Deed, Done, Fence, Job, JobId, JobScan, On, Op, OpKey, OpState,
+    Refusal as Refused, Resolution, State as Reached, op_key,
 };
 use hapax_core::{Action, Note, Tenant};
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::App;
 use super::jobs::shown::{ShownOp, raw, why};
 use super::jobs::words::{Owner, Why, Word, fence, given, yes};
-use super::jobs::{act, path_parameter};
+use super::jobs::{act, path_parameter, refused};
 use super::openapi::words::{BeginAction, JobState, OpClass, Reason};
 use super::payload::invalid;
+use super::query::Query;
 use crate::auth::Caller;
 use crate::body::{Json, Roomy};
 use crate::problem::{self, Refusal};
@@ -54,7 +55,7 @@ pub(super) struct BeginBody {
     /// What makes it this operation and no other.
     #[schema(value_type = Option<Object>)]
     context: Option<Box<RawValue>>,
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -168,7 +169,7 @@ impl BegunAnswer {
 #[utoipa::path(post, path = "/v1/ops/begin", operation_id = "begin_op",
     request_body(content = BeginBody, example = json!({
         "job_id": "3f786850e387550fdab836ed7e6dc881", "kind": "HEAD", "context": {"url": "https://example.org/a.pdf"},
-        "epoch": 1, "class": "replayable"
+        "owner": "worker-1", "epoch": 1, "class": "replayable"
     })),
     responses((status = 200, description = "What the runner has to do.", body = BegunAnswer)),
     extensions(("x-codes" = json!(["not_found", "lease_lost", "state_transition_denied", "key_conflict"]))))]
@@ -237,7 +238,7 @@ pub(super) struct CompleteBody {
     /// Where its job goes in the same transaction.
     #[schema(value_type = Option<JobState>)]
     advance_to: Option<Word<Reached>>,
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -246,7 +247,8 @@ pub(super) struct CompleteBody {
 /// Records the result, and moves the job in the same transaction. Sent again it answers the same.
 #[utoipa::path(post, path = "/v1/ops/{op_key}/complete", operation_id = "complete_op",
     request_body(content = CompleteBody, example = json!({
-        "token": "0123456789abcdef0123456789abcdef", "result": {"status": 200}, "advance_to": "HEAD_DONE"
+        "token": "0123456789abcdef0123456789abcdef", "result": {"status": 200}, "advance_to": "HEAD_DONE",
+        "owner": "worker-1", "epoch": 1
     })),
     responses((status = 200, description = "The operation.", body = Ended)),
     extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
@@ -278,7 +280,7 @@ pub(super) struct FailBody {
     #[serde(default = "yes")]
     #[schema(default = true, required = false)]
     retryable: bool,
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -287,7 +289,8 @@ pub(super) struct FailBody {
 /// Records that it failed, for now or for good.
 #[utoipa::path(post, path = "/v1/ops/{op_key}/fail", operation_id = "fail_op",
     request_body(content = FailBody, example = json!({
-        "token": "0123456789abcdef0123456789abcdef", "error": "the host did not answer", "retryable": true
+        "token": "0123456789abcdef0123456789abcdef", "error": "the host did not answer", "retryable": true,
+        "owner": "worker-1", "epoch": 1
     })),
     responses((status = 200, description = "The operation.", body = Ended)),
     extensions(("x-codes" = json!(["lease_lost", "state_transition_denied", "key_conflict"]))))]
@@ -320,7 +323,7 @@ pub(super) struct ResolveBody {
     retry: Option<bool>,
     #[schema(value_type = Option<Reason>)]
     error: Option<Why>,
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. A writer needs it, together with the epoch; an owner may leave both out.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -338,7 +341,8 @@ impl ResolveBody {
     }
 }
 
-/// Ends the doubt about an operation, or its waiting. An owner may always; a writer as the holder of the job's lease.
+/// Ends the doubt about an operation, or its waiting. An owner may always; a writer as the holder of the job's lease. Of the
+/// jobs that hapax runs itself only an owner ends the doubt, and what waits for an answer is answered as a clarification.
 #[utoipa::path(post, path = "/v1/ops/{op_key}/resolve", operation_id = "resolve_op",
     request_body(content = ResolveBody, example = json!({"retry": true})),
     responses((status = 200, description = "The operation.", body = Ended)),
@@ -351,8 +355,9 @@ pub(super) async fn resolve(
     Key(key): Key,
     Roomy(mut body): Roomy<ResolveBody>,
 ) -> Result<Answer<Ended>, Refusal> {
-    if !role.allows(Role::Owner) && (body.owner.is_none() || body.epoch.is_none()) {
-        return Err(problem::forbidden(Role::Owner.as_str()).into());
+    let is_owner = role.allows(Role::Owner);
+    if !is_owner && (body.owner.is_none() || body.epoch.is_none()) {
+        return Err(not_a_holder(&app, tenant, key).await?);
     }
     let resolution = body.resolution()?;
     let said = match resolution {
@@ -360,7 +365,8 @@ pub(super) async fn resolve(
         Resolution::Retry => "retry",
         Resolution::Error(_) => "error",
     };
-    let fence = fence(body.owner, body.epoch);
+    let by = if is_owner { By::Owner } else { By::Caller };
+    let fence = fence(body.owner, body.epoch).by(by);
     let done = act_on_op(&app, tenant, key, fence, Deed::Resolve(resolution)).await?;
     let (op, job) = &done;
     let note = Note::new(tenant, app.store.queue.time(), Action::OpResolved)
@@ -373,6 +379,99 @@ pub(super) async fn resolve(
         ]);
     app.store.note(vec![note]).await;
     Ok(ended(&done))
+}
+
+/// Why a writer who names no lease may not resolve: it takes an owner, and what the program runs takes no writer at all.
+async fn not_a_holder(app: &App, tenant: Tenant, key: OpKey) -> Result<Refusal, Refusal> {
+    let queue = &app.store.queue;
+    let job = match queue.op(tenant, key).await? {
+        Some(op) => queue.job(tenant, op.job).await?,
+        None => None,
+    };
+    let is_closed = job.is_some_and(|(job, _)| job.is_of_the_program());
+    let problem = if is_closed {
+        refused::problem(&Refused::OfTheProgram)
+    } else {
+        problem::forbidden(Role::Owner.as_str())
+    };
+    Ok(problem.into())
+}
+
+/// Which operations to list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// `in_doubt`: the only state that is listed.
+    #[param(pattern = "^in_doubt$")]
+    state: String,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many jobs a page looks at: it has the operations of each that are in doubt.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<usize>,
+}
+
+/// A page of operations.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpPage)]
+pub(super) struct Page {
+    items: Vec<ListedOp>,
+    next_cursor: Option<String>,
+}
+
+/// An operation, and what its job is about.
+#[derive(Serialize, ToSchema)]
+struct ListedOp {
+    #[serde(flatten)]
+    op: ShownOp,
+    work_id: String,
+    job_kind: String,
+    #[schema(value_type = JobState)]
+    job_state: &'static str,
+}
+
+/// Lists the operations that are in doubt, those of the newest jobs first.
+#[utoipa::path(get, path = "/v1/ops", operation_id = "list_ops",
+    params(ListQuery), responses((status = 200, description = "A page of operations.", body = Page)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    Extension(tenant): Extension<Tenant>,
+    Query(query): Query<ListQuery>,
+) -> Result<Answer<Page>, Refusal> {
+    if query.state != OpState::InDoubt.as_str() {
+        return Err(invalid("state", "must be in_doubt: no other is listed").into());
+    }
+    let limit = query.limit.unwrap_or(50);
+    if !(1..=JobScan::LIMIT_MAX).contains(&limit) {
+        let most = JobScan::LIMIT_MAX;
+        return Err(invalid("limit", format!("must be from 1 to {most}")).into());
+    }
+    let before = query.cursor.as_deref().map(str::parse).transpose();
+    let before = before.map_err(|_| invalid("cursor", "is not a next_cursor of this list"))?;
+    let scan = JobScan {
+        in_doubt: true,
+        before,
+        limit,
+        ..JobScan::of(tenant)
+    };
+    let page = app.store.queue.jobs(scan).await?;
+    let asked = page.jobs.iter().map(|job| (job.id.clone(), job.seq));
+    let ops = app.store.queue.ops_of(tenant, asked.collect()).await?;
+    let listed = |(job, ops): (&Job, Vec<Op>)| {
+        let doubtful = ops.into_iter().filter(|op| op.state == OpState::InDoubt);
+        let listed = doubtful.map(|op| ListedOp {
+            op: ShownOp::of(&op),
+            work_id: job.work_id.clone(),
+            job_kind: job.kind.to_string(),
+            job_state: job.state.as_str(),
+        });
+        listed.collect::<Vec<_>>()
+    };
+    Ok(Answer(Page {
+        items: page.jobs.iter().zip(ops).flat_map(listed).collect(),
+        next_cursor: page.next.map(|next| next.to_string()),
+    }))
 }
 
 /// Shows an operation.

@@ -17,7 +17,7 @@ use super::App;
 use super::openapi::words::{RoleWord, SignIn};
 use crate::auth::session::{self, is_https, is_ours, is_same_origin};
 use crate::auth::{self, Access, Caller, Gate, Signed};
-use crate::body::Json;
+use crate::body::FromStranger;
 use crate::problem::{self, Refusal};
 
 /// A token to sign in with.
@@ -48,8 +48,8 @@ pub(super) async fn begin(
         is_https(request.headers()),
         auth::peer(request.extensions()),
     );
-    let Json(body) = request
-        .extract_with_state::<Json<SessionBody>, _, _>(&app)
+    let FromStranger(body) = request
+        .extract_with_state::<FromStranger<SessionBody>, _, _>(&app)
         .await?;
     let cookie = gate.begin_session(&body.token, peer, https).await?;
     answer(&cookie)
@@ -104,17 +104,22 @@ pub(super) async fn show(
     ([(CACHE_CONTROL, "no-store")], Answer(shown))
 }
 
-/// Signs out: the answer takes the cookie back. Without a session nothing changes.
+/// Signs out: the session is over on every node, and the answer takes the cookie back. Without a session nothing changes.
 #[utoipa::path(delete, path = "/session", operation_id = "end_session",
     responses((status = 204, description = "Signed out.", headers(
         ("Set-Cookie" = String, description = "hapax_session, empty.")))),
-    extensions(("x-codes" = json!(["forbidden", "internal"]))))]
-pub(super) async fn end(request: Request) -> Result<Response, Refusal> {
+    extensions(("x-codes" = json!(["forbidden", "rate_limited", "internal", "store_unavailable"]))))]
+pub(super) async fn end(
+    Extension(gate): Extension<Arc<Gate>>,
+    request: Request,
+) -> Result<Response, Refusal> {
     let headers: &HeaderMap = request.headers();
     let authority = request.uri().authority().map(Authority::as_str);
     if session::cookie(headers).is_some() && !is_ours(request.method(), headers, authority) {
         return Err(problem::forbidden_csrf().into());
     }
+    gate.end_session(headers, auth::peer(request.extensions()))
+        .await?;
     answer(&session::cleared(is_https(headers)))
 }
 

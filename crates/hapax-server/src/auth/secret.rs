@@ -32,6 +32,14 @@ impl SessionSecret {
         Self::kept_in(data)
     }
 
+    /// A secret that nobody else has: no session from elsewhere is one here.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub(crate) fn of_nobody() -> Result<Self> {
+        Ok(Self(random()?))
+    }
+
     fn made_of(what: &str, text: &str) -> Self {
         let labelled = format!("hapax session secret v1\0{what}\0{text}");
         Self(token::sha256(labelled.as_bytes()))
@@ -40,8 +48,7 @@ impl SessionSecret {
     fn kept_in(data: &Path) -> Result<Self> {
         let path = data.join(FILE);
         let context = || format!("keeping the secret of sessions in {}", path.display());
-        let mut fresh = [0; 32];
-        getrandom::fill(&mut fresh).map_err(|why| anyhow::anyhow!("asking for chance: {why}"))?;
+        let fresh = random()?;
         let text = format!("{}\n", HEXLOWER.encode(&fresh));
         if !path.exists() && keep::write_once(&path, &text).with_context(context)? {
             return Ok(Self(fresh));
@@ -64,6 +71,12 @@ impl SessionSecret {
         made.copy_from_slice(hmac::sign(&key, hash).as_ref());
         made
     }
+}
+
+fn random() -> Result<[u8; 32]> {
+    let mut fresh = [0; 32];
+    getrandom::fill(&mut fresh).map_err(|why| anyhow::anyhow!("asking for chance: {why}"))?;
+    Ok(fresh)
 }
 
 /// The variable that holds the secret that nodes sign sessions with.

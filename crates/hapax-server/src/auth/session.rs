@@ -1,6 +1,6 @@
 //! The session of a browser: a cookie that stands for a token without holding it. Who it lets in is decided in `auth`.
 //!
-//! The cookie is `id.expiry.mac`. Its mac is made with the stored hash of the token, so that it ends with the token, and
+//! The cookie is `holder.expiry.id.mac`. Its mac is made with the stored hash of the token, so that it ends with the token, and
 //! with a secret of the server that is not in the database, so that reading the database is not enough to make one.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use data_encoding::HEXLOWER;
 use hapax_core::Time;
-use hapax_store::TokenId;
+use hapax_store::{SessionId, TokenId};
 
 /// How long a session lasts.
 pub(crate) const LASTS: Duration = Duration::from_secs(43_200);
@@ -19,7 +19,7 @@ const NAME: &str = "hapax_session";
 /// that no page of a sister domain can plant one.
 const NAME_HTTPS: &str = "__Host-hapax_session";
 /// What the mac is of, so that it cannot stand for anything else.
-const LABEL: &str = "hapax session v2";
+const LABEL: &str = "hapax session v3";
 /// The name of HAPAX_TOKEN among ids.
 const CONFIGURED: &str = "configured";
 /// A cookie is shorter than this.
@@ -56,18 +56,21 @@ impl Holder {
 pub(super) struct Session {
     pub(super) holder: Holder,
     pub(super) expires_at: Time,
+    /// Its own name, under which it can be ended.
+    pub(super) id: SessionId,
     mac: Vec<u8>,
 }
 
 impl Session {
     /// Begins now, signed with `key`.
-    pub(super) fn begin(holder: Holder, key: &[u8; 32], now: Time) -> Self {
+    pub(super) fn begin(holder: Holder, id: SessionId, key: &[u8; 32], now: Time) -> Self {
         let expires_at = Time::from_ms(now.plus(LASTS).as_ms() / 1000 * 1000);
-        let signed = signed(holder, expires_at);
+        let signed = signed(holder, expires_at, id);
         let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), signed.as_bytes());
         Self {
             holder,
             expires_at,
+            id,
             mac: mac.as_ref().to_vec(),
         }
     }
@@ -78,15 +81,22 @@ impl Session {
             return None;
         }
         let mut parts = value.split('.');
-        let (Some(word), Some(expiry), Some(mac), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
+        let mut next = || parts.next();
+        let (Some(word), Some(expiry), Some(name), Some(mac), None) =
+            (next(), next(), next(), next(), next())
         else {
             return None;
         };
         let seconds: u32 = expiry.parse().ok()?;
+        let id: SessionId = name.parse().ok()?;
+        // One session has one text.
+        if expiry != seconds.to_string() || name != id.to_string() {
+            return None;
+        }
         Some(Self {
             holder: Holder::of(word)?,
             expires_at: Time::from_ms(i64::from(seconds) * 1000),
+            id,
             mac: HEXLOWER.decode(mac.as_bytes()).ok()?,
         })
     }
@@ -94,13 +104,16 @@ impl Session {
     /// Whether it was signed with this key. In constant time.
     pub(super) fn is_of(&self, key: &[u8; 32]) -> bool {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
-        let signed = signed(self.holder, self.expires_at);
+        let signed = signed(self.holder, self.expires_at, self.id);
         hmac::verify(&key, signed.as_bytes(), &self.mac).is_ok()
     }
 
     fn value(&self) -> String {
         let mac = HEXLOWER.encode(&self.mac);
-        format!("{}.{mac}", signed_part(self.holder, self.expires_at))
+        format!(
+            "{}.{mac}",
+            signed_part(self.holder, self.expires_at, self.id)
+        )
     }
 
     /// The Set-Cookie that begins it.
@@ -124,12 +137,12 @@ fn name(is_https: bool) -> &'static str {
     if is_https { NAME_HTTPS } else { NAME }
 }
 
-fn signed_part(holder: Holder, expires_at: Time) -> String {
-    format!("{}.{}", holder.word(), expires_at.as_ms() / 1000)
+fn signed_part(holder: Holder, expires_at: Time, id: SessionId) -> String {
+    format!("{}.{}.{id}", holder.word(), expires_at.as_ms() / 1000)
 }
 
-fn signed(holder: Holder, expires_at: Time) -> String {
-    format!("{LABEL}.{}", signed_part(holder, expires_at))
+fn signed(holder: Holder, expires_at: Time, id: SessionId) -> String {
+    format!("{LABEL}.{}", signed_part(holder, expires_at, id))
 }
 
 /// The value of the one session cookie of a request. Two are none: a page of a sister domain could have planted one.
@@ -192,6 +205,8 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
+    const ID: SessionId = SessionId(uuid::Uuid::from_u128(9));
+
     fn now() -> Time {
         Time::from_ms(1_760_000_000_123)
     }
@@ -211,7 +226,7 @@ mod tests {
             Holder::Configured,
             Holder::Token(TokenId(uuid::Uuid::from_u128(7))),
         ] {
-            let session = Session::begin(holder, &KEY, now());
+            let session = Session::begin(holder, ID, &KEY, now());
             let read = Session::read(&session.value()).unwrap();
             assert_eq!(read, session);
             assert!(read.is_of(&KEY) && !read.is_of(&[8; 32]));
@@ -222,24 +237,33 @@ mod tests {
 
     #[test]
     fn a_longer_life_or_another_holder_needs_another_mac() {
-        let value = Session::begin(Holder::Configured, &KEY, now()).value();
+        let value = Session::begin(Holder::Configured, ID, &KEY, now()).value();
         let longer = value.replace("1760043200", "1760043201");
         assert_ne!(longer, value);
         assert!(!Session::read(&longer).unwrap().is_of(&KEY));
         let other = value.replace("configured", &TokenId(uuid::Uuid::nil()).to_string());
         assert!(!Session::read(&other).unwrap().is_of(&KEY));
+        let renamed = value.replace(&ID.to_string(), &SessionId(uuid::Uuid::nil()).to_string());
+        assert!(!Session::read(&renamed).unwrap().is_of(&KEY));
         for cut in 0..value.len() {
             let is_of = Session::read(&value[..cut]).is_some_and(|session| session.is_of(&KEY));
             assert!(!is_of, "{}", &value[..cut]);
         }
-        for wrong in ["", "..", "a.b.c", "configured.-1.00", "configured.1.0g"] {
+        for wrong in [
+            "",
+            "...",
+            "a.b.c.d",
+            "configured.1.00",
+            "configured.1.0g.00",
+            "configured.01.00000000000000000000000000000009.00",
+        ] {
             assert_eq!(Session::read(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn a_cookie_is_for_this_server_alone_and_no_script_reads_it() {
-        let session = Session::begin(Holder::Configured, &KEY, now());
+        let session = Session::begin(Holder::Configured, ID, &KEY, now());
         let set = session.set_cookie(false);
         assert!(set.starts_with("hapax_session=configured.1760043200."));
         assert!(set.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"));

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use hapax_core::{Durability, Kind, Ledger, Time};
+use hapax_store::postgres::Protection;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
@@ -255,11 +256,11 @@ async fn database(config: &Config) -> Vec<Check> {
     let database = match Database::of(config) {
         Ok(database) => database,
         Err(why) => {
-            return vec![Check::fail(
-                "database",
-                why.to_string(),
-                "set --database or HAPAX_DATABASE",
-            )];
+            let said = why.to_string();
+            let (found, next) = said
+                .split_once("\nhint: ")
+                .unwrap_or((&said, "set --database or HAPAX_DATABASE"));
+            return vec![Check::fail("database", found, next)];
         }
     };
     if let Database::Sqlite(path) = &database
@@ -272,19 +273,21 @@ async fn database(config: &Config) -> Vec<Check> {
     }
     let store = match timeout(WITHIN * 2, Store::open(config)).await {
         Ok(Ok(store)) => store,
-        Ok(Err(why)) => return vec![unopened(&database, &why)],
+        Ok(Err(why)) => {
+            let mut found = ways(config, &database);
+            found.push(unopened(&database, &why));
+            return found;
+        }
         Err(_) => {
-            return vec![Check::fail(
-                "database",
-                format!("{database} does not answer"),
-                "is it running?",
-            )];
+            let mut found = ways(config, &database);
+            let silent = format!("{database} does not answer");
+            found.push(Check::fail("database", silent, "is it running?"));
+            return found;
         }
     };
-    let mut found = vec![
-        opened(&database, store.ledger.as_ref()).await,
-        durability(store.ledger.as_ref()),
-    ];
+    let mut found = ways(config, &database);
+    found.push(opened(&database, store.ledger.as_ref()).await);
+    found.push(durability(store.ledger.as_ref()));
     found.push(clock(store.ledger.now(), Time::from(SystemTime::now())));
     store.close().await;
     found
@@ -326,6 +329,44 @@ async fn opened(database: &Database, ledger: &dyn Ledger) -> Check {
             "database",
             format!("{database} does not take writes"),
             "is something locking it?",
+        ),
+    }
+}
+
+/// The way to the server, and what its `sslmode` leaves open: of the database's URL, and of the direct one.
+fn ways(config: &Config, database: &Database) -> Vec<Check> {
+    let Database::Postgres(url) = database else {
+        return Vec::new();
+    };
+    let urls = [
+        ("sslmode", url),
+        ("sslmode, direct", &config.database_direct),
+    ];
+    let given = urls.into_iter().filter(|(_, url)| !url.is_empty());
+    let known = given.filter_map(|(what, url)| Some((what, Protection::of(url).ok()?)));
+    known
+        .map(|(what, protection)| way(what, protection))
+        .collect()
+}
+
+fn way(what: &'static str, protection: Protection) -> Check {
+    match protection {
+        Protection::Local => Check::ok(what, "stays on this machine"),
+        Protection::Verified => Check::ok(
+            what,
+            "encrypted; the server's certificate and name are verified",
+        ),
+        Protection::Unverified => Check::warn(
+            what,
+            "sslmode=prefer does not protect from anyone between here and the server: they can switch encryption off, or show a \
+             certificate of their own, and then read and change everything",
+            "set sslmode=verify-full",
+        ),
+        Protection::Plain => Check::warn(
+            what,
+            "sslmode=disable does not protect from anyone between here and the server: they read and change everything, bodies \
+             and passwords included",
+            "set sslmode=verify-full, unless the network in between is yours alone",
         ),
     }
 }
@@ -404,6 +445,24 @@ mod tests {
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 1000 400 600 40% /\n";
         assert_eq!(free_bytes(df), Some(600 * 1024));
         assert_eq!(free_bytes("nonsense"), None);
+    }
+
+    #[test]
+    fn a_mode_that_leaves_the_way_open_is_a_warning_that_says_so() {
+        for (protection, verdict, words) in [
+            (Protection::Local, Verdict::Ok, "this machine"),
+            (Protection::Verified, Verdict::Ok, "verified"),
+            (
+                Protection::Unverified,
+                Verdict::Warn,
+                "does not protect from",
+            ),
+            (Protection::Plain, Verdict::Warn, "does not protect from"),
+        ] {
+            let check = way("way", protection);
+            assert_eq!(check.verdict, verdict);
+            assert!(check.found.contains(words), "{check:?}");
+        }
     }
 
     #[test]

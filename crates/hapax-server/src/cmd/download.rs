@@ -13,7 +13,9 @@ use anyhow::{Context, Result};
 use hapax::job::{Events, Identity, Worker};
 use hapax_core::Tenant;
 use hapax_core::job::queue::PLANS_MAX;
-use hapax_core::job::{Act, Deed, Done, Fence, Job, JobKind, On, Place, Planned, Queue, State};
+use hapax_core::job::{
+    Act, Deed, Done, Fence, Job, JobKind, NewJob, On, Place, Planned, Queue, State,
+};
 use hapax_effects::download::{Code, Download, Downloaded, Folder};
 
 use tokio::sync::Semaphore;
@@ -44,7 +46,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     config.download_private_addresses |= args.allow_private_addresses;
     let manifest = Manifest::open(&args.manifest)?;
     let mut signals = Signals::watch()?;
-    let sources = worker::sources(&config);
+    let sources = worker::sources(&config, false);
     keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
     let downloader = worker::downloader(sources, args.out.clone()).await?;
@@ -186,14 +188,16 @@ impl Planner {
         let jobs = items
             .into_iter()
             .map(|item| item.job.in_place(self.place.clone()));
-        let planned = self.queue.plan(Tenant::DEFAULT, jobs.collect()).await?;
+        let jobs: Vec<NewJob> = jobs.collect();
+        let wanted: Vec<_> = jobs.iter().map(|job| job.payload().cloned()).collect();
+        let planned = self.queue.plan(Tenant::DEFAULT, jobs).await?;
         let mut acts = Vec::new();
-        for Planned { job, planned } in planned {
+        for (Planned { job, planned }, wanted) in planned.into_iter().zip(wanted) {
             if planned {
                 self.track.add(&job.id, None);
                 continue;
             }
-            match self.look(&job) {
+            match self.look(&job, wanted.as_ref()) {
                 Look::Ended(end) => self.track.add(&job.id, Some(end)),
                 Look::Open(deed) => {
                     self.track.add(&job.id, None);
@@ -219,7 +223,7 @@ impl Planner {
     }
 
     /// What is to be done about a job that was planned before.
-    fn look(&self, job: &Job) -> Look {
+    fn look(&self, job: &Job, wanted: Option<&Arc<str>>) -> Look {
         let redo = || {
             Some((
                 Fence::none(),
@@ -229,8 +233,10 @@ impl Planner {
             ))
         };
         let is_elsewhere = job.place != self.place;
-        // What the server's worker or a worker over the API has begun is theirs; another folder's is fetched here too.
-        let is_theirs = job.place == Place::default() && job.attempts > 0;
+        // What the server's worker or a worker over the API has begun is theirs, and so is what was planned there with
+        // other words on what the file shall be: they are not the manifest's. Another folder's is fetched here too.
+        let is_other = job.attempts > 0 || job.payload.as_ref() != wanted;
+        let is_theirs = job.place == Place::default() && is_other;
         match job.state {
             _ if is_elsewhere && (is_theirs || job.is_held(self.queue.time())) => {
                 Look::Ended(End::Elsewhere)

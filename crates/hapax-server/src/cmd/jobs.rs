@@ -150,9 +150,10 @@ fn op_row(op: &Op) -> Vec<Field> {
 async fn stats(of: &OfTenant) -> Result<()> {
     let store = open(of).await?;
     let tallies = store.queue.tally(of.tenant, u64::MAX).await?;
+    let doubtful = store.queue.doubtful_ops(of.tenant, u64::MAX).await?;
     store.close().await;
     if of.plain.json {
-        return out::json(&json!(tally(&tallies)));
+        return out::json(&json!(tally(&tallies, doubtful)));
     }
     let rows: Vec<_> = tallies
         .iter()

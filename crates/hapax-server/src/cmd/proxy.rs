@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tower_layer::Layer;
 
-use super::serve::{Signals, bind, finish, resolve, shared};
+use super::serve::{Signals, bind, finish, metrics_open, resolve, shared};
 use crate::api::{self, App};
+use crate::auth::{Access, Gate, SessionSecret};
 use crate::cli::Proxy;
 use crate::config::{self, Config};
 use crate::exit::Failed;
@@ -33,7 +34,7 @@ pub(super) async fn run(args: &Proxy) -> Result<()> {
         );
     }
     let target = Target::parse(&config.proxy.upstream)?;
-    let jwt = Jwt::load(&config.proxy)?;
+    let jwt = Jwt::load(&config)?;
     let mut signals = Signals::watch()?;
     let started = tokio::select! {
         started = start(config, target.clone(), jwt) => started?,
@@ -82,7 +83,7 @@ fn load(args: &Proxy) -> Result<Config> {
 struct Started {
     app: App,
     listener: TcpListener,
-    admin: Option<TcpListener>,
+    admin: Option<(TcpListener, Arc<Gate>)>,
     door: Door,
 }
 
@@ -96,6 +97,10 @@ async fn start(config: Config, target: Target, jwt: Option<Arc<Jwt>>) -> Result<
     };
     keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
+    let admin = match admin {
+        Some(listener) => Some(gated(listener, &config, &store)?),
+        None => None,
+    };
     // Nothing goes upstream twice without a person, unless a route says that it may.
     let app = shared(config, store, OnLost::Hold, (None, &listener))?;
     let door = proxy::service(&app, target, jwt)?;
@@ -105,6 +110,20 @@ async fn start(config: Config, target: Target, jwt: Option<Arc<Jwt>>) -> Result<
         admin,
         door,
     })
+}
+
+/// The listener of how the proxy is doing, with who may read its metrics there.
+fn gated(
+    listener: TcpListener,
+    config: &Config,
+    store: &Store,
+) -> Result<(TcpListener, Arc<Gate>)> {
+    let (tokens, configured) = (Arc::clone(&store.tokens), config::token()?);
+    let open = metrics_open(config, &listener)?;
+    // Nobody signs in here.
+    let secret = SessionSecret::of_nobody()?;
+    let gate = Gate::new(tokens, Access::Token, open, configured.as_deref(), secret);
+    Ok((listener, Arc::new(gate)))
 }
 
 impl Started {
@@ -118,8 +137,8 @@ impl Started {
         tokio::spawn(async move {
             let config = &self.app.config;
             let beside = async {
-                if let Some(admin) = self.admin {
-                    let router = api::health_routes(&self.app);
+                if let Some((admin, gate)) = self.admin {
+                    let router = api::health_routes(&self.app, &gate);
                     serve::serve(admin, router, config, stop.clone()).await;
                 }
             };
@@ -143,7 +162,7 @@ fn greeting(started: &Started, target: &Target) -> Result<String> {
         format!("listening on http://{listening}"),
         format!("in front of {target}"),
     ];
-    if let Some(admin) = &started.admin {
+    if let Some((admin, _)) = &started.admin {
         lines.push(format!("health and metrics on http://{}", address(admin)?));
     }
     Ok(lines.join("\n"))

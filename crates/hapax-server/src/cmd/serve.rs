@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use hapax::Observer;
 use hapax::job::Identity;
+use hapax::layer::Budget;
 use hapax_core::OnLost;
 use hapax_intake::snapshot::Collection;
 use hapax_intake::url::Tracking;
@@ -16,10 +17,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::api::health::Readiness;
 use crate::api::{self, App, Shared, dashboard};
 use crate::auth::{Access, Gate, SessionSecret};
 use crate::cli::Serve;
-use crate::config::{self, Config};
+use crate::config::{self, Config, MetricsOpen};
 use crate::enrich;
 use crate::exit::{Failed, Refused, Usage};
 use crate::first_token::{self, Credential};
@@ -30,9 +32,6 @@ use crate::live::Live;
 use crate::rates::Rates;
 use crate::store::{Database, Store};
 use crate::{chores, keep, log, metrics, out, serve};
-
-/// A token shorter than this can be guessed.
-const TOKEN_CHARS_MIN: usize = 16;
 
 pub(super) async fn run(args: &Serve) -> Result<()> {
     let config = Config::load(&args.flags())?;
@@ -99,11 +98,11 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let access = access(insecure_no_auth, &addresses)?;
     let dashboard = dashboard_folder(dashboard::folder_of_a_developer(), &addresses)?;
     let collections = config.collections()?;
+    let configured = config::token()?;
     // The port first: a start that cannot have it leaves nothing behind.
     let listener = bind(&config.listen, &addresses).await?;
     keep::make_folder(&config.data)?;
     let store = Store::open(&config).await?;
-    let configured = configured_token()?;
     let credential = match access {
         Access::Open => Credential::NotNeeded,
         Access::Token => first_token::ensure(&store, &config.data, configured.is_some()).await?,
@@ -112,7 +111,8 @@ async fn start(config: Config, insecure_no_auth: bool) -> Result<Started> {
     let telegram = config::telegram_secret()?;
     let secret = SessionSecret::of(&config.data, configured.as_deref())?;
     let configured = configured.as_deref();
-    let gate = Gate::new(tokens, access, config.metrics_open, configured, secret)
+    let metrics_open = metrics_open(&config, &listener)?;
+    let gate = Gate::new(tokens, access, metrics_open, configured, secret)
         .with_telegram(telegram.as_deref())
         .with_rates(Rates::of(&config, &store));
     Ok(Started {
@@ -134,6 +134,7 @@ pub(super) fn shared(
     let listen = listener.local_addr();
     let listen = listen.context("asking for the address that was bound")?;
     let engine = store.engine().with_audit();
+    let budget = Budget::new(config.buffered_bytes_max);
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
     let desk = Desk::new(&config)?;
@@ -149,6 +150,7 @@ pub(super) fn shared(
         config,
         store,
         engine,
+        budget,
         routes,
         usual_route,
         desk,
@@ -157,6 +159,7 @@ pub(super) fn shared(
         tracking,
         observer,
         live,
+        readiness: Readiness::default(),
         metrics,
         started,
         started_at,
@@ -191,17 +194,16 @@ pub(super) async fn finish(
     Ok(())
 }
 
-fn configured_token() -> Result<Option<String>> {
-    let token = config::token()?;
-    if token
-        .as_ref()
-        .is_some_and(|token| token.chars().count() < TOKEN_CHARS_MIN)
-    {
-        tracing::warn!(
-            "HAPAX_TOKEN has fewer than {TOKEN_CHARS_MIN} characters; whoever guesses it owns the data"
-        );
-    }
-    Ok(token)
+/// Whether metrics are read without a token. What counts is the address that was bound: whoever reaches it from
+/// elsewhere comes through a proxy, whose business it is what it passes on.
+pub(super) fn metrics_open(config: &Config, listener: &TcpListener) -> Result<bool> {
+    let bound = listener.local_addr();
+    let bound = bound.context("asking for the address that was bound")?;
+    Ok(match config.metrics_open {
+        MetricsOpen::Always => true,
+        MetricsOpen::Never => false,
+        MetricsOpen::Loopback => is_loopback(&[bound]),
+    })
 }
 
 fn is_loopback(addresses: &[SocketAddr]) -> bool {

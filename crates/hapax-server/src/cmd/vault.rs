@@ -42,15 +42,19 @@ async fn rotate(args: &Plain) -> Result<()> {
     ))
 }
 
+/// Step by step as well: what was sealed before an interruption stays so, and the next call goes on.
 async fn renew(tenant: Tenant, args: &Plain) -> Result<()> {
     let store = open(args).await?;
     let key_id = store.tenant_keys.renew_key(tenant).await?;
+    let sealed = store.tenant_keys.seal_all(tenant).await?;
     store.close().await;
     if args.json {
-        return out::json(&json!({"tenant": tenant.to_string(), "key_id": key_id.to_string()}));
+        let (tenant, key_id) = (tenant.to_string(), key_id.to_string());
+        return out::json(&json!({"tenant": tenant, "key_id": key_id, "sealed": sealed}));
     }
     out::line(&format!(
-        "tenant {tenant} has the new key {key_id}; a running server uses it within half a minute"
+        "tenant {tenant} has the new key {key_id}, and everything of it is sealed ({sealed} rows were written now); a running \
+         server uses the key, and refuses what is not sealed, within half a minute"
     ))
 }
 

@@ -37,21 +37,24 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let imports = import::desk::Desk::new(&config, &store)?;
     let enrich = enrich::desk::Desk::new(&config, &store)?;
     let of = |kind: &JobKind| {
-        if *kind == enrich::job::kind() {
+        if kind.is_download() {
+            return vec![worker::downloads(&config, &store, concurrency)];
+        }
+        let workers: Vec<_> = if *kind == enrich::job::kind() {
             enrich.workers()
-        } else if kind.is_download() {
-            vec![worker::downloads(&config, &store, concurrency)]
         } else if *kind == import::job::kind() {
             imports.worker().into_iter().collect()
         } else {
             vec![worker::receipts(&store, &desk)]
-        }
+        };
+        let limited = workers.into_iter().map(|one| one.concurrency(concurrency));
+        limited.collect()
     };
     let (mut named, mut working) = (Vec::new(), Vec::new());
     for kind in &kinds {
         for one in of(kind) {
             named.push(kind.to_string());
-            working.push(one.concurrency(concurrency));
+            working.push(one);
         }
     }
     named.dedup();

@@ -1,9 +1,12 @@
-//! The `[proxy]` keys about JWTs: which claim names the tenant, and what its tokens are signed with.
+//! The `[proxy]` keys about JWTs: what is asked of them, and what they are signed with.
 //! It opens no key file and reads no token.
 
 use anyhow::Result;
 use jsonwebtoken::Algorithm;
+use toml::{Table, Value};
 
+use super::Config;
+use super::identity::JWT_SUBJECT;
 use super::proxy::Proxy;
 use crate::exit::Usage;
 
@@ -14,37 +17,56 @@ pub(crate) const SECRET: &str = "HAPAX_PROXY_JWT_SECRET";
 const ALGORITHMS: &str =
     "HS256, HS384, HS512, RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
 
-/// Which claim names the tenant, and how its token is signed.
+/// How tokens are checked, and what they are asked for beside who sends them.
 #[derive(Clone, Debug)]
-pub(crate) struct TenantClaim {
-    /// Where the claim is, from the outside in.
-    pub(crate) path: Vec<String>,
+pub(crate) struct Tokens {
+    /// Where the claim that names the tenant is, from the outside in, if one does.
+    pub(crate) tenant: Option<Vec<String>>,
     /// At least one, and all for one kind of key.
     pub(crate) algorithms: Vec<Algorithm>,
 }
 
-impl Proxy {
-    /// The claim that names the tenant, if one does.
+impl Config {
+    /// How tokens are checked, if a tenant or a principal comes from one.
     ///
     /// # Errors
     /// [`Usage`] when the keys about tokens contradict each other or say too little.
-    pub(crate) fn claim(&self) -> Result<Option<TenantClaim>> {
-        if self.tenant_claim.is_empty() {
-            return self.without_claim().map(|()| None);
-        }
-        if !self.tenant_header.is_empty() {
+    pub(crate) fn tokens(&self) -> Result<Option<Tokens>> {
+        let asks = |route: &&Table| {
+            let principal = route.get("principal").and_then(Value::as_str);
+            principal == Some(JWT_SUBJECT)
+        };
+        let route = self.routes.iter().find(asks).map(|route| {
+            let pattern = route.get("pattern").and_then(Value::as_str);
+            format!("principal of route '{}'", pattern.unwrap_or_default())
+        });
+        self.proxy.tokens(route.as_deref())
+    }
+}
+
+impl Proxy {
+    /// The same, where `route` names the key of a route that asks for a token's subject, if there is one.
+    fn tokens(&self, route: Option<&str>) -> Result<Option<Tokens>> {
+        let asking = match route {
+            _ if !self.tenant_claim.is_empty() => "proxy.tenant_claim",
+            _ if self.principal == JWT_SUBJECT => "proxy.principal",
+            Some(route) => route,
+            None => return self.without_tokens().map(|()| None),
+        };
+        if !self.tenant_claim.is_empty() && !self.tenant_header.is_empty() {
             return Err(Usage::error(
                 "proxy.tenant_claim and proxy.tenant_header are both set; keep the one that names the tenant",
             ));
         }
-        Ok(Some(TenantClaim {
-            path: path(&self.tenant_claim)?,
-            algorithms: algorithms(&self.jwt_algorithms)?,
+        let claim = Some(self.tenant_claim.as_str()).filter(|claim| !claim.is_empty());
+        Ok(Some(Tokens {
+            tenant: claim.map(path).transpose()?,
+            algorithms: algorithms(&self.jwt_algorithms, asking)?,
         }))
     }
 
     /// Nobody may believe that tokens are checked when they are not.
-    fn without_claim(&self) -> Result<()> {
+    fn without_tokens(&self) -> Result<()> {
         for (key, is_set) in [
             ("jwt_algorithms", !self.jwt_algorithms.is_empty()),
             ("jwt_key_file", !self.jwt_key_file.is_empty()),
@@ -53,8 +75,8 @@ impl Proxy {
         ] {
             if is_set {
                 return Err(Usage::error(format!(
-                    "proxy.{key} is set and proxy.tenant_claim is not, so no token would be checked; set \
-                     tenant_claim, or leave {key} out"
+                    "proxy.{key} is set, and neither proxy.tenant_claim nor principal = \"{JWT_SUBJECT}\" is, so no \
+                     token would be checked; set tenant_claim or principal, or leave {key} out"
                 )));
             }
         }
@@ -81,7 +103,8 @@ fn path(claim: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn algorithms(names: &[String]) -> Result<Vec<Algorithm>> {
+/// The algorithms for the key `asking`, which needs tokens to be checked.
+fn algorithms(names: &[String], asking: &str) -> Result<Vec<Algorithm>> {
     let mut found: Vec<Algorithm> = Vec::new();
     for name in names {
         let algorithm: Algorithm = name.parse().map_err(|_| {
@@ -99,10 +122,9 @@ fn algorithms(names: &[String]) -> Result<Vec<Algorithm>> {
         found.push(algorithm);
     }
     if found.is_empty() {
-        return Err(Usage::error(
-            "proxy.tenant_claim is set and proxy.jwt_algorithms is empty; say what the tokens are signed with, \
-             as in [\"RS256\"]",
-        ));
+        return Err(Usage::error(format!(
+            "{asking} is set and proxy.jwt_algorithms is empty; say what the tokens are signed with, as in [\"RS256\"]"
+        )));
     }
     Ok(found)
 }
@@ -111,9 +133,9 @@ fn algorithms(names: &[String]) -> Result<Vec<Algorithm>> {
 mod tests {
     use super::*;
 
-    fn claim(text: &str) -> Result<Option<TenantClaim>, String> {
-        let proxy: Proxy = toml::from_str(text).unwrap();
-        proxy.claim().map_err(|why| {
+    fn tokens(text: &str) -> Result<Option<Tokens>, String> {
+        let config: Config = toml::from_str(&format!("[proxy]\n{text}")).unwrap();
+        config.tokens().map_err(|why| {
             assert!(why.is::<Usage>());
             why.to_string()
         })
@@ -130,11 +152,11 @@ mod tests {
             ),
         ] {
             let text = format!("tenant_claim = '{name}'\njwt_algorithms = ['RS256', 'PS512']");
-            let found = claim(&text).unwrap().unwrap();
-            assert_eq!(found.path, expected);
+            let found = tokens(&text).unwrap().unwrap();
+            assert_eq!(found.tenant.unwrap(), expected);
             assert_eq!(found.algorithms, [Algorithm::RS256, Algorithm::PS512]);
         }
-        assert!(claim("").unwrap().is_none());
+        assert!(tokens("").unwrap().is_none());
     }
 
     #[test]
@@ -169,9 +191,32 @@ mod tests {
             ("jwt_key_file = 'k.pem'", "set tenant_claim"),
             ("jwt_issuer = 'me'", "set tenant_claim"),
             ("jwt_audience = 'me'", "set tenant_claim"),
+            ("principal = 'jwt:sub'", "proxy.principal is set"),
+            (
+                "principal = 'jwt:sub'\njwt_algorithms = ['none']",
+                "it takes HS256",
+            ),
+            (
+                "[[routes]]\npattern = 'POST:a'\nprincipal = 'jwt:sub'",
+                "principal of route 'POST:a' is set",
+            ),
         ] {
-            let why = claim(text).unwrap_err();
+            let why = tokens(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");
         }
+    }
+
+    #[test]
+    fn a_subject_is_asked_of_tokens_without_a_tenant() {
+        for text in [
+            "principal = 'jwt:sub'\njwt_algorithms = ['RS256']",
+            "jwt_algorithms = ['RS256']\n[[routes]]\npattern = 'POST:a'\nprincipal = 'jwt:sub'",
+        ] {
+            let found = tokens(text).unwrap().unwrap();
+            assert_eq!(found.tenant, None, "{text}");
+        }
+        let other =
+            "jwt_algorithms = ['RS256']\n[[routes]]\npattern = 'POST:a'\nprincipal_cookie = 'sid'";
+        assert!(tokens(other).unwrap_err().contains("set tenant_claim"));
     }
 }

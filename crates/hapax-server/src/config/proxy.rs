@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use hapax::layer::Identity;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::identity::Caller;
 use crate::exit::Usage;
 
 /// Every key of `[proxy]`. `hapax.default.toml` explains each of them.
@@ -25,6 +27,9 @@ pub(crate) struct Proxy {
     pub(crate) jwt_key_file: String,
     pub(crate) jwt_issuer: String,
     pub(crate) jwt_audience: String,
+    pub(crate) principal_headers: Vec<String>,
+    pub(crate) principal_cookie: String,
+    pub(crate) principal: String,
     pub(crate) connect_timeout_ms: u64,
     pub(crate) head_timeout_ms: u64,
     pub(crate) body_idle_timeout_ms: u64,
@@ -60,6 +65,9 @@ impl Default for Proxy {
             jwt_key_file: String::new(),
             jwt_issuer: String::new(),
             jwt_audience: String::new(),
+            principal_headers: Vec::new(),
+            principal_cookie: String::new(),
+            principal: String::new(),
             connect_timeout_ms: 5_000,
             head_timeout_ms: 60_000,
             body_idle_timeout_ms: 300_000,
@@ -73,7 +81,7 @@ impl Default for Proxy {
 
 impl Proxy {
     /// # Errors
-    /// [`Usage`] when a time is nothing, or what is said of tokens cannot be followed.
+    /// [`Usage`] when a time is nothing, or what says who a caller is cannot be followed.
     pub(crate) fn check(&self) -> Result<()> {
         for (key, value) in [
             ("connect_timeout_ms", self.connect_timeout_ms),
@@ -88,7 +96,27 @@ impl Proxy {
                 )));
             }
         }
-        self.claim().map(drop)
+        self.identity().map(drop)
+    }
+
+    /// Who a caller is where a route does not say it: what is named, else the token's subject where tokens are checked
+    /// for their tenant, else `Authorization`.
+    ///
+    /// # Errors
+    /// [`Usage`] with the key that cannot be followed.
+    pub(crate) fn identity(&self) -> Result<Identity> {
+        let caller = Caller {
+            headers: &self.principal_headers,
+            cookie: &self.principal_cookie,
+            principal: &self.principal,
+        };
+        let named = caller.identity();
+        let named = named.map_err(|(key, why)| Usage::error(format!("proxy.{key} {why}")))?;
+        Ok(match named {
+            Some(identity) => identity,
+            None if self.tenant_claim.is_empty() => Identity::authorization(),
+            None => Identity::verified(),
+        })
     }
 
     /// The times, ready for use.

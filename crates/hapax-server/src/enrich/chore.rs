@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use hapax_core::entry::{Batch, BatchState, BatchStatus, DueBatch, ItemStatus, Provider as Ids};
 use hapax_core::job::{Act, Deed, Fence, Job, On, State};
-use hapax_core::{Error, Time};
+use hapax_core::{Error, Kind, Time};
 use hapax_effects::enrich::{self, BatchId, Llm};
 
 use super::job::{Errand, Graph, place};
@@ -101,6 +101,10 @@ impl Chore {
         let Some(job) = planned.into_iter().next().map(|planned| planned.job) else {
             return Ok(());
         };
+        if job.id != errand.id() {
+            let error = Error::new(Kind::Corrupt, "planning enrichment");
+            return Err(error.because("a job that was planned over the API has its name"));
+        }
         match (job.state, graph) {
             (State::Dead, Graph::Schedule) => {
                 let trouble = job.error.as_deref().map(Trouble::read);

@@ -26,6 +26,16 @@ pub(crate) fn kind() -> JobKind {
     JobKind::new("enrich").expect("it has the form of a kind")
 }
 
+/// What stands before the id of its job in the URL of a batch's job.
+const BATCH_URL: &str = "t1-batch:";
+/// What stands before the hash of what is asked in the URL of a request's job.
+const REQUEST_URL: &str = "t1-request:";
+
+/// Whether the URL is that of a job of enrichment.
+pub(crate) fn is_own_url(url: &str) -> bool {
+    url.starts_with(BATCH_URL) || url.starts_with(REQUEST_URL)
+}
+
 /// Where the jobs of a schema's batches run: in the workers of this program, and in no worker that leases over the API.
 /// Each schema has a place of its own, so that however much waits in one, the other is served.
 ///
@@ -64,12 +74,13 @@ impl Asking {
     /// Never; the words are short.
     pub(crate) fn job(&self) -> Result<NewJob, Error> {
         let key = self.key.hex();
-        let made = NewJob::new(kind(), "t1", &key, &format!("t1-request:{key}")).and_then(|job| {
-            job.with_id(self.id.clone())
-                .max_attempts(ATTEMPTS_MAX)
-                .in_place(self.place.clone())
-                .with_payload(&json!({"graph": "sync", "request_key": key}).to_string())
-        });
+        let made =
+            NewJob::new(kind(), "t1", &key, &format!("{REQUEST_URL}{key}")).and_then(|job| {
+                job.with_id(self.id.clone())
+                    .max_attempts(ATTEMPTS_MAX)
+                    .in_place(self.place.clone())
+                    .with_payload(&json!({"graph": "sync", "request_key": key}).to_string())
+            });
         made.map_err(|why| unplanned(&why))
     }
 }
@@ -117,7 +128,7 @@ impl Errand {
         let payload = job.payload.as_deref().unwrap_or("null");
         let read: Payload = serde_json::from_str(payload)
             .map_err(|error| format!("the job is about no batch: {error}"))?;
-        Ok(Self {
+        let errand = Self {
             graph: read.graph,
             schema: read
                 .schema
@@ -125,7 +136,12 @@ impl Errand {
                 .map_err(|why: Invalid| why.to_string())?,
             batch: read.batch_id,
             attempt: read.attempt,
-        })
+        };
+        if job.id == errand.id() {
+            Ok(errand)
+        } else {
+            Err("the job is not that of its batch".to_owned())
+        }
     }
 
     /// The id of its job.
@@ -152,7 +168,7 @@ impl Errand {
         let payload = json!({
             "graph": self.graph.as_str(), "schema": self.schema.as_str(), "batch_id": self.batch, "attempt": self.attempt,
         });
-        let url = format!("t1-batch:{id}");
+        let url = format!("{BATCH_URL}{id}");
         let made =
             NewJob::new(kind(), &self.batch.to_string(), id.as_str(), &url).and_then(|job| {
                 job.with_id(id)
@@ -192,5 +208,10 @@ mod tests {
             ..errand
         };
         assert_ne!(first.id(), errand.id());
+        let planted = Job {
+            id: first.id(),
+            ..job.clone()
+        };
+        assert!(Errand::of(&planted).is_err(), "another job's errand");
     }
 }

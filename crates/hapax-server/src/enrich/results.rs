@@ -63,6 +63,10 @@ pub(super) fn shown(t1: &T1, model: &str, version: &str) -> Value {
 pub(super) fn columns(t1: T1, model: &str, version: &str, item: &Item) -> Fields {
     let mut fields = Fields::new();
     fields.put(Column::TopicPrimary, t1.topic_primary);
+    if let Some(said) = t1.topic_said {
+        // Merged into the metadata that the entry has.
+        fields.put(Column::Metadata, json!({"t1": {"topic_said": said}}));
+    }
     fields.put(Column::TopicPrimaryConfidence, t1.topic_primary_confidence);
     fields.put(Column::TopicSecondary, t1.topic_secondary);
     fields.put(

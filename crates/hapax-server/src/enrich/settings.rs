@@ -55,9 +55,10 @@ impl Settings {
             provider: provider(config)?,
             default_model: config.t1_default_model.clone(),
             batch_model: config.t1_batch_model.clone(),
-            parser: Parser::new(topics.clone()).lenient(config.t1_lenient),
+            parser: Parser::new(topics.clone()).strict(config.t1_topics_strict),
             rules: Rules {
                 topics,
+                topics_strict: config.t1_topics_strict,
                 ..Rules::default()
             },
             interval,

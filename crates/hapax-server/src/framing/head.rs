@@ -3,6 +3,8 @@
 
 use memchr::memchr;
 
+use super::end_to_end::EndToEnd;
+
 /// What follows a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Follows {
@@ -24,8 +26,8 @@ pub(super) fn end(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// What follows `head`, or why nobody can tell for sure.
-pub(super) fn judge(head: &[u8]) -> Result<Follows, &'static str> {
+/// What follows `head`, or why nobody can tell for sure what it says.
+pub(super) fn judge(head: &[u8], end_to_end: &EndToEnd) -> Result<Follows, &'static str> {
     let mut lines = lines(head);
     let request_line = lines.next().unwrap_or_default();
     let mut length: Option<u64> = None;
@@ -45,7 +47,10 @@ pub(super) fn judge(head: &[u8]) -> Result<Follows, &'static str> {
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         match Framing::named(name)? {
-            None => {}
+            Some(Framing::Connection) if end_to_end.are_named_in(value) => {
+                return Err("Connection names a header that is for the whole way");
+            }
+            Some(Framing::Connection) | None => {}
             Some(Framing::Length) => {
                 let this = number(value).ok_or("Content-Length is not a number")?;
                 if length.is_some_and(|length| length != this) {
@@ -86,10 +91,11 @@ fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
 enum Framing {
     Length,
     Encoding,
+    Connection,
 }
 
 impl Framing {
-    /// The framing header of this name. One that another server could take for it is refused.
+    /// The header of this name that says where a request ends, or which headers go on. One that another server could take for it is refused.
     fn named(name: &[u8]) -> Result<Option<Self>, &'static str> {
         // As a server reads it that skips what is no letter, or takes an underscore for a hyphen.
         let reads_as = |wanted: &[u8]| {
@@ -101,6 +107,9 @@ impl Framing {
                 })
                 .eq(wanted.iter().copied())
         };
+        if reads_as(b"connection") || reads_as(b"proxy-connection") {
+            return Ok(Some(Self::Connection));
+        }
         let (framing, plain): (_, &[u8]) = if reads_as(b"content-length") {
             (Self::Length, b"content-length")
         } else if reads_as(b"transfer-encoding") {
@@ -129,7 +138,31 @@ mod tests {
     use super::*;
 
     fn judged(headers: &str) -> Result<Follows, &'static str> {
-        judge(format!("POST / HTTP/1.1\r\nhost: h\r\n{headers}\r\n").as_bytes())
+        let head = format!("POST / HTTP/1.1\r\nhost: h\r\n{headers}\r\n");
+        judge(head.as_bytes(), &EndToEnd::with(["x-tenant"]))
+    }
+
+    fn judged_as_1_0(headers: &str) -> Result<Follows, &'static str> {
+        let head = format!("POST / HTTP/1.0\r\n{headers}\r\n");
+        judge(head.as_bytes(), &EndToEnd::default())
+    }
+
+    #[test]
+    fn a_connection_that_names_what_is_for_the_whole_way_is_refused() {
+        for headers in [
+            "connection: authorization\r\n",
+            "Connection:Idempotency-Key\r\n",
+            "connection: close\r\nCONNECTION:\tkeep-alive ,\tCookie\r\n",
+            "connection: close\nconnection: x-tenant\n",
+            "Proxy-Connection: x-forwarded-for\r\n",
+            "proxy_connection: host\r\n",
+            "content-length: 0\r\nconnection: content-length\r\n",
+        ] {
+            assert!(judged(headers).is_err(), "{headers:?}");
+            assert_eq!(judged_as_1_0(headers).is_ok(), headers.contains("x-tenant"));
+        }
+        let plain = "connection: keep-alive, Upgrade\r\nproxy-connection: keep-alive\r\n";
+        assert_eq!(judged(plain), Ok(Follows::Bytes(0)));
     }
 
     #[test]
@@ -173,7 +206,7 @@ mod tests {
         ] {
             assert!(judged(headers).is_err(), "{headers:?}");
         }
-        assert!(judge(b"POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        assert!(judged_as_1_0("transfer-encoding: chunked\r\n").is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::chunks::{Chunks, Progress};
+use super::end_to_end::EndToEnd;
 use super::head::{self, Follows};
 use crate::busy::Busy;
 
@@ -73,6 +74,7 @@ pub(crate) struct Watched<I> {
     /// Bytes that may be passed on.
     passed: BytesMut,
     patience: Option<Patience>,
+    end_to_end: Arc<EndToEnd>,
 }
 
 /// How long the end of what a client sends is kept from hyper while the client waits for an answer. Hyper takes the end
@@ -111,7 +113,13 @@ impl<I> Watched<I> {
             seen: 0,
             passed: BytesMut::new(),
             patience: None,
+            end_to_end: Arc::default(),
         }
+    }
+
+    /// The same, where these headers are for the whole way.
+    pub(crate) fn guarding(self, end_to_end: Arc<EndToEnd>) -> Self {
+        Self { end_to_end, ..self }
     }
 
     /// The same, where a client that has stopped sending is answered for so long. One that has gone is noticed as late.
@@ -184,7 +192,7 @@ impl<I> Watched<I> {
             self.state = State::Open;
             return true;
         }
-        match head::judge(&self.held[..end]) {
+        match head::judge(&self.held[..end], &self.end_to_end) {
             Ok(follows) => {
                 self.pass(end);
                 self.heads += 1;
@@ -306,7 +314,7 @@ impl<I: AsyncRead + Unpin> Watched<I> {
         if self.heads == 0 && &read[..end] == HTTP2_PREFACE {
             return None;
         }
-        match head::judge(&read[..end]) {
+        match head::judge(&read[..end], &self.end_to_end) {
             Ok(Follows::Bytes(bytes)) => bytes.checked_sub((read.len() - end) as u64),
             Ok(Follows::Chunks) | Err(_) => None,
         }

@@ -1,6 +1,7 @@
 //! Where this process drives imports, and where callers wait for one to end.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use uuid::Uuid;
 
 use super::job::{self, Importing};
 use super::open::Root;
-use super::roots::Roots;
+use super::roots::{Folders, Roots};
 use crate::config::Config;
 use crate::store::Store;
 use crate::worker;
@@ -86,8 +87,8 @@ impl Desk {
         self.inner.roots.as_ref()
     }
 
-    /// The folder that this tenant's mailboxes are imported from, if one is configured.
-    pub(crate) fn root(&self, tenant: Tenant) -> Option<Root> {
+    /// The folders that this tenant's mailboxes are imported from, if any are configured.
+    pub(crate) fn folders(&self, tenant: Tenant) -> Option<Folders> {
         self.roots().map(|roots| roots.of(tenant))
     }
 
@@ -114,7 +115,7 @@ impl Desk {
     }
 
     /// Gives the workers of this folder the imports that run without a job: their process died between the two writes, or
-    /// they were begun on the command line and left. A tenant's are those from its own folder.
+    /// they were begun on the command line and left. A tenant's are those from its own folders.
     pub(crate) async fn adopt(&self) {
         if let Err(error) = self.try_adopt().await {
             tracing::warn!(%error, "imports without a job wait until they are asked for again");
@@ -128,16 +129,14 @@ impl Desk {
         };
         let place = job::place_of(roots);
         for tenant in worker::tenants(store).await? {
-            let Ok(real) = roots.of(tenant).path().canonicalize() else {
-                continue;
-            };
+            let folders = roots.of(tenant);
             let found = store
                 .imports
                 .imports(tenant, None, Search::LIMIT_MAX)
                 .await?;
             let is_ours = |import: &&Import| {
                 let is_running = import.status == ImportStatus::Running;
-                is_running && std::path::Path::new(&import.asked.path).starts_with(&real)
+                is_running && folders.hold(Path::new(&import.asked.path))
             };
             for import in found.iter().filter(is_ours) {
                 job::offer(store.queue.as_ref(), tenant, import.id, &place).await?;

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::drive;
 use super::mailbox::{Mailbox, Watched};
-use super::open::{Closed, Root};
-use super::roots::Roots;
+use super::open::Closed;
+use super::roots::{Folders, Roots};
 
 /// How often an import is tried. A file that is away for days does not end it.
 const ATTEMPTS_MAX: u32 = 10_000;
@@ -28,6 +28,15 @@ const REST: Duration = Duration::from_secs(5);
 /// Never: the word has the form of a kind.
 pub(crate) fn kind() -> JobKind {
     JobKind::new("import").expect("it has the form of a kind")
+}
+
+/// What stands before the id of an import in the URL of its job.
+const URL: &str = "import:";
+
+/// Whether the URL is that of an import's job.
+pub(crate) fn is_own_url(url: &str) -> bool {
+    let id = url.strip_prefix(URL);
+    id.is_some_and(|id| Uuid::try_parse(id).is_ok())
 }
 
 /// Where imports from these folders run, whichever tenant's: in every process that has them, and nowhere else. A worker
@@ -68,7 +77,7 @@ struct Payload {
 }
 
 fn new_job(import: Uuid, place: Place) -> Result<NewJob, Invalid> {
-    let url = format!("import:{import}");
+    let url = format!("{URL}{import}");
     NewJob::new(kind(), "import", &import.to_string(), &url)?
         .with_id(id(import))
         .max_attempts(ATTEMPTS_MAX)
@@ -92,6 +101,10 @@ pub(crate) async fn offer(
     let Some(planned) = queue.plan(tenant, vec![new]).await?.pop() else {
         return Ok(());
     };
+    if planned.job.id != id(import) {
+        let error = Error::new(Kind::Corrupt, "planning an import");
+        return Err(error.because("a job that was planned over the API has its name"));
+    }
     if planned.planned {
         return Ok(());
     }
@@ -147,11 +160,14 @@ impl Importing {
         let payload = job.payload.as_deref().unwrap_or("null");
         let payload: Payload = serde_json::from_str(payload)
             .map_err(|why| (format!("the job names no import: {why}"), false))?;
+        if job.id != id(payload.import_id) {
+            return Err(("the job is not that of its import".to_owned(), false));
+        }
         let found = self.imports.import(job.tenant, payload.import_id).await;
         let found = found.map_err(|error| (error.to_string(), true))?;
         let import = found.ok_or_else(|| ("there is no such import".to_owned(), false))?;
-        let (root, path) = (self.roots.of(job.tenant), import.asked.path.clone());
-        let open = Arc::new(move || open(&root, &path));
+        let (folders, path) = (self.roots.of(job.tenant), import.asked.path.clone());
+        let open = Arc::new(move || open(&folders, &path));
         let (imports, watched) = (self.imports.as_ref(), &self.watched);
         let progress = self.progress.as_ref();
         drive::run(imports, job.tenant, import, open, watched, progress)
@@ -196,15 +212,15 @@ async fn end(held: Held, import: &Import) -> Result<(), hapax::job::HeldError> {
 ///
 /// # Errors
 /// In words for whoever looks at the job; the import itself has not failed by it.
-fn open(root: &Root, path: &str) -> io::Result<Mailbox> {
-    let opened = root.open(path).map_err(|closed| match closed {
+fn open(folders: &Folders, path: &str) -> io::Result<Mailbox> {
+    let opened = folders.open(path).map_err(|closed| match closed {
         Closed::Missing | Closed::NoFolder => io::Error::new(
             io::ErrorKind::NotFound,
             "the file is not on this machine; a worker that has it goes on with the import",
         ),
         Closed::Forbidden | Closed::Form(_) => io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "the file is not a plain file beneath the import folder of this machine",
+            "the file is not a plain file beneath the tenant's import folder of this machine",
         ),
         Closed::Io(why) => why,
     })?;

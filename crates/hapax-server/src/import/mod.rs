@@ -1,7 +1,8 @@
 //! How a mailbox gets into the store: opened safely, read in chunks, and gone on with after a kill. No route is here.
 //!
 //! - [`asked`] is what can be asked, and [`shown`] what is answered; [`threads`] looks the named policy up.
-//! - [`roots`] is which folder a tenant has; [`open`] opens a file beneath a folder, and nothing else.
+//! - [`roots`] is which folders a tenant has, [`owner`] whose a place in them is; [`open`] opens a file beneath a folder,
+//!   and nothing else.
 //! - [`mailbox`] is that file as a stream, compressed or not, from any place in it.
 //! - [`chunks`] reads messages, makes drafts of them and gathers chunks, on a thread of its own.
 //! - [`mod@drive`] brings an import to its end. API, worker and command line all call it. [`handed`] is what the store has of
@@ -20,6 +21,7 @@ mod handed;
 pub(crate) mod job;
 pub(crate) mod mailbox;
 pub(crate) mod open;
+mod owner;
 pub(crate) mod roots;
 pub(crate) mod shown;
 pub(crate) mod threads;

@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::owner::Owner;
+
 /// The longest path that is looked at, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -42,6 +44,27 @@ pub(crate) struct Root {
     named: PathBuf,
     /// Whether a file may have several names. A second one may belong to somebody else's folder.
     linked: bool,
+    /// The folder that it is a share of, as it was configured, and whose share it is.
+    share: Option<(PathBuf, Owner)>,
+}
+
+/// The places that a folder holds.
+struct Bounds {
+    /// The folder, without links.
+    root: PathBuf,
+    /// The folder that it is a share of, without links, and whose share it is.
+    share: Option<(PathBuf, Owner)>,
+}
+
+impl Bounds {
+    /// Whether a place is beneath the folder, and not another owner's.
+    fn hold(&self, real: &Path) -> bool {
+        let is_owned = self.share.as_ref().is_none_or(|(base, owner)| {
+            let beneath = real.strip_prefix(base);
+            beneath.map_or(true, |beneath| Owner::at(beneath) == *owner)
+        });
+        is_owned && real.starts_with(&self.root)
+    }
 }
 
 impl Root {
@@ -50,9 +73,11 @@ impl Root {
     /// # Errors
     /// When there is no current folder to start from.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
-        let named = std::path::absolute(path)?;
-        let linked = false;
-        Ok(Self { named, linked })
+        Ok(Self {
+            named: std::path::absolute(path)?,
+            linked: false,
+            share: None,
+        })
     }
 
     /// The same, where a file may have several names.
@@ -61,11 +86,16 @@ impl Root {
         Self { linked, ..self }
     }
 
-    /// The folder with this name in it.
-    pub(crate) fn beneath(&self, name: &str) -> Self {
+    /// The share of this owner, with this name in the folder; the folder itself if there is none.
+    pub(super) fn share(&self, name: &str, owner: Owner) -> Self {
+        let named = match name {
+            "" => self.named.clone(),
+            name => self.named.join(name),
+        };
         Self {
-            named: self.named.join(name),
+            named,
             linked: self.linked,
+            share: Some((self.named.clone(), owner)),
         }
     }
 
@@ -74,15 +104,30 @@ impl Root {
         &self.named
     }
 
-    /// Where a file of an import is, as far as callers are told: its path beneath the folder, or only its name.
-    pub(crate) fn shown(&self, path: &Path) -> String {
+    /// The path of a file of an import beneath the folder, if it is there.
+    pub(super) fn beneath(&self, path: &Path) -> Option<PathBuf> {
         let real = self.named.canonicalize();
         let root = real.as_deref().unwrap_or(&self.named);
-        let name = Path::new(path.file_name().unwrap_or_default());
-        path.strip_prefix(root)
-            .unwrap_or(name)
-            .display()
-            .to_string()
+        path.strip_prefix(root).ok().map(Path::to_owned)
+    }
+
+    /// Whether a file at this path, without links, is one that may be opened here, as far as the path says.
+    pub(super) fn holds(&self, real: &Path) -> bool {
+        self.bounds().is_some_and(|bounds| bounds.hold(real))
+    }
+
+    /// Where the folder is now, if it is there.
+    fn bounds(&self) -> Option<Bounds> {
+        let root = self
+            .named
+            .canonicalize()
+            .ok()
+            .filter(|root| root.is_dir())?;
+        let share = match &self.share {
+            Some((base, owner)) => Some((base.canonicalize().ok()?, *owner)),
+            None => None,
+        };
+        Some(Bounds { root, share })
     }
 
     /// Opens what `asked` names: relative to the folder, or absolute and beneath it.
@@ -99,19 +144,16 @@ impl Root {
         if asked.len() > PATH_BYTES_MAX {
             return Err(Closed::Form("is longer than 4096 bytes"));
         }
-        let root = match self.named.canonicalize() {
-            Ok(root) if root.is_dir() => root,
-            Ok(_) | Err(_) => return Err(Closed::NoFolder),
-        };
-        let asked = self.within(&root, Path::new(asked))?;
-        let real = resolve(&root, &asked)?;
-        let beneath = real.strip_prefix(&root).map_err(|_| Closed::Forbidden)?;
+        let bounds = self.bounds().ok_or(Closed::NoFolder)?;
+        let asked = self.within(&bounds.root, Path::new(asked))?;
+        let real = resolve(&bounds, &asked)?;
+        let beneath = real.strip_prefix(&bounds.root);
+        let beneath = beneath.map_err(|_| Closed::Forbidden)?;
         // Opening a device may do something to it, so it is looked at first, and again once it is open.
         if !std::fs::symlink_metadata(&real).is_ok_and(|found| self.is_allowed(&found)) {
             return Err(Closed::Forbidden);
         }
-        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let held = rustix::fs::openat(CWD, &root, folder, Mode::empty()).map_err(closed)?;
+        let held = folder_at(&bounds.root).map_err(closed)?;
         let file = File::from(beneath_of(&held, beneath).map_err(closed)?);
         if !self.is_allowed(&file.metadata().map_err(Closed::Io)?) {
             return Err(Closed::Forbidden);
@@ -147,24 +189,30 @@ impl Root {
     }
 }
 
-/// Where `asked` really is. What is missing is only called so if the place where it would be is beneath the root.
-fn resolve(root: &Path, asked: &Path) -> Result<PathBuf, Closed> {
+/// Where `asked` really is. What is missing is only called so if the place where it would be is within bounds: of what is
+/// another's, nobody learns whether it is there.
+fn resolve(bounds: &Bounds, asked: &Path) -> Result<PathBuf, Closed> {
     let missing = match asked.canonicalize() {
-        Ok(real) => return Ok(real),
+        Ok(real) if bounds.hold(&real) => return Ok(real),
+        Ok(_) => return Err(Closed::Forbidden),
         Err(why) => why,
     };
     match missing.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
-        io::ErrorKind::InvalidFilename => return Err(Closed::Missing),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+        }
         // No right to look, a loop of links, and whatever else: nothing is told.
         _ => return Err(Closed::Forbidden),
     }
     let found = asked
         .ancestors()
         .find(|at| std::fs::symlink_metadata(at).is_ok());
-    match found.map(Path::canonicalize) {
-        Some(Ok(real)) if real.starts_with(root) => Err(Closed::Missing),
-        // A link that leads nowhere, or out.
+    let place = found.and_then(|found| {
+        // A link that leads nowhere has no place.
+        let real = found.canonicalize().ok()?;
+        Some(real.join(asked.strip_prefix(found).ok()?))
+    });
+    match place {
+        Some(place) if bounds.hold(&place) => Err(Closed::Missing),
         Some(_) | None => Err(Closed::Forbidden),
     }
 }
@@ -173,6 +221,26 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
+
+/// Opens the folder at `root`, which was resolved. A link that was put there since is refused.
+#[cfg(target_os = "linux")]
+fn folder_at(root: &Path) -> Result<OwnedFd, Errno> {
+    use rustix::fs::ResolveFlags;
+    match rustix::fs::openat2(CWD, root, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS) => rustix::fs::openat(CWD, root, FOLDER, Mode::empty()),
+        opened => opened,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn folder_at(root: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(CWD, root, FOLDER, Mode::empty())
+}
 
 /// Opens `path` beneath `root` and follows no link on the way: one that was put there since it was resolved is refused.
 #[cfg(target_os = "linux")]
@@ -282,8 +350,9 @@ mod tests {
             text(linked.open(by_link.to_str().unwrap()).unwrap()),
             "inside"
         );
-        assert_eq!(root.shown(&root.open("near").unwrap().path), "a.mbox");
-        assert_eq!(root.shown(&house.path().join("out/c.mbox")), "c.mbox");
+        let near = root.open("near").unwrap().path;
+        assert_eq!(root.beneath(&near).unwrap(), Path::new("a.mbox"));
+        assert_eq!(root.beneath(&house.path().join("out/c.mbox")), None);
     }
 
     #[test]
@@ -349,6 +418,7 @@ mod tests {
                 assert!(open(&held, Path::new(name)).is_err(), "{name}");
             }
         }
-        drop(house);
+        assert!(folder_at(&house.path().canonicalize().unwrap().join("in")).is_ok());
+        assert!(folder_at(&house.path().join("also-in")).is_err());
     }
 }

@@ -6,7 +6,7 @@ use hapax_core::entry::{Import, ImportBatch, ImportError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::open::Root;
+use super::roots::Folders;
 use crate::api::openapi::words::EntrySchema;
 
 /// An import.
@@ -68,8 +68,8 @@ struct Progress {
 }
 
 impl Shown {
-    /// As it stands. `root` is the tenant's folder of imports, if there is one here.
-    pub(crate) fn of(import: &Import, root: Option<&Root>) -> Self {
+    /// As it stands. `folders` are the tenant's folders of imports, if there are any here.
+    pub(crate) fn of(import: &Import, folders: Option<&Folders>) -> Self {
         let path = Path::new(&import.asked.path);
         let name = || path.file_name().unwrap_or_default().display().to_string();
         let schema = import.schema.as_str();
@@ -90,7 +90,7 @@ impl Shown {
             status: import.status.as_str(),
             step: import.step.as_str(),
             schema,
-            mbox_path: root.map_or_else(name, |root| root.shown(path)),
+            mbox_path: folders.map_or_else(name, |folders| folders.shown(path)),
             total_messages: counts.total_messages,
             normalized_ok: counts.normalized_ok,
             normalize_errors: counts.normalize_errors,

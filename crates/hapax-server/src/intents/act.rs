@@ -45,6 +45,7 @@ pub(crate) fn answer(
         fence: Fence {
             owner: None,
             epoch: Some(job.epoch),
+            ..Fence::none()
         },
         deed: Deed::Resolve(Resolution::Result(json!(answer).to_string().into())),
     })

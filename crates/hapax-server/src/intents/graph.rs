@@ -203,7 +203,7 @@ fn acting() -> Node<Course, Value> {
             let inbox = &course.inbox;
             let key = inbox.origin.action_key(action, course.replay);
             let call = Call {
-                path: &action.path,
+                path: action.name.path(),
                 request_id: &inbox.request_id,
                 idempotency_key: &key,
                 actor: inbox.received.actor.as_deref(),

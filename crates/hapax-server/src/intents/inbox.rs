@@ -6,6 +6,7 @@ use hapax_intake::intent::{Origin, Packet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// How often a receipt is tried before it is given up. A gateway that does not answer is asked for days: a call that
 /// may have happened is no failure.
@@ -25,6 +26,15 @@ pub(crate) fn kind() -> JobKind {
 /// Never: the word has the form of a place.
 pub(crate) fn place() -> Place {
     Place::new("hapax:intents").expect("it has the form of a place")
+}
+
+/// What stands before the id of a receipt in the URL of its job.
+const URL: &str = "intent:";
+
+/// Whether the URL is that of a receipt's job.
+pub(crate) fn is_own_url(url: &str) -> bool {
+    let id = url.strip_prefix(URL);
+    id.is_some_and(|id| Uuid::try_parse(id).is_ok())
 }
 
 /// What the door knows of a packet beside its text.
@@ -59,7 +69,7 @@ pub(crate) fn job(
     // The text goes in as it came: numbers and spellings stay what they were.
     let payload = format!("{{\"packet\":{text},{}", &beside.to_string()[1..]);
     let receipt = Origin::of(tenant, packet).receipt_id().to_string();
-    let url = format!("intent:{receipt}");
+    let url = format!("{URL}{receipt}");
     NewJob::new(kind(), packet.source.as_str(), packet.key(), &url)?
         .with_id(JobId::new(&receipt)?)
         .max_attempts(ATTEMPTS_MAX)

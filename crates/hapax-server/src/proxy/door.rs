@@ -1,4 +1,4 @@
-//! The door of the proxy: what may come in, and whose request it is. It forwards nothing itself.
+//! The door of the proxy: what may come in, and as which tenant. It forwards nothing itself.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,6 +21,7 @@ use tower_service::Service;
 use super::body::Failure;
 use super::jwt::{Bearer, Jwt};
 use super::upstream::Upstream;
+use crate::body::LetIn;
 use crate::config::proxy::Proxy;
 use crate::exit::Usage;
 use crate::problem::Refusal;
@@ -59,7 +60,8 @@ impl Door {
         jwt: Option<Arc<Jwt>>,
         layer: Idempotency<Upstream>,
     ) -> Result<Self> {
-        let tenant = match (jwt, config.tenant_header.as_str()) {
+        let naming = jwt.filter(|jwt| jwt.names_tenant());
+        let tenant = match (naming, config.tenant_header.as_str()) {
             (Some(jwt), _) => TenantFrom::Claim(jwt),
             (None, "") => TenantFrom::Nothing,
             (None, name) => TenantFrom::Header(name.parse().map_err(|_| {
@@ -110,6 +112,7 @@ impl Service<Request> for Door {
             }
             Ok(match answer.await {
                 Ok(mut response) => {
+                    response.extensions_mut().insert(LetIn);
                     let failure: Option<Failure> = response.extensions_mut().remove();
                     match failure.and_then(|failure| failure.get()) {
                         // The layer read the answer to the point where it broke: none of it has gone out yet.
@@ -124,7 +127,7 @@ impl Service<Request> for Door {
 }
 
 impl Rules {
-    /// Lets a request in: its target in origin form, with its tenant and its principal, or not at all.
+    /// Lets a request in: its target in origin form, with its tenant, or not at all.
     fn admit(&self, parts: &mut Parts) -> Result<(), Box<Problem>> {
         let host = self.host(parts)?;
         if let Some(host) = host {
@@ -133,12 +136,7 @@ impl Rules {
         if let Some(origin) = origin(parts)? {
             parts.uri = origin;
         }
-        let (tenant, principal) = self.whose(parts)?;
-        if let Some(tenant) = tenant {
-            parts.extensions.insert(tenant);
-        }
-        parts.extensions.insert(principal);
-        Ok(())
+        self.whose(parts)
     }
 
     /// The one host that the request is for; HTTP/2 says it in its target.
@@ -191,20 +189,41 @@ impl Rules {
         }
     }
 
-    /// The tenant that a writing request names, where the configuration says that it must, and who asks.
-    fn whose(&self, parts: &Parts) -> Result<(Option<Tenant>, Principal), Box<Problem>> {
-        let writes = writes(&parts.method);
-        let asks = || principal(&parts.headers);
-        match &self.tenant {
-            TenantFrom::Header(name) if writes => Ok((Some(named(&parts.headers, name)?), asks())),
-            TenantFrom::Claim(jwt) if writes => {
-                let Bearer { tenant, principal } = jwt.identify(&parts.headers)?;
-                Ok((Some(tenant), principal.unwrap_or_else(asks)))
-            }
-            TenantFrom::Nothing | TenantFrom::Header(_) | TenantFrom::Claim(_) => {
-                Ok((None, asks()))
-            }
+    /// Notes the tenant that a writing request names, where the configuration says that it must.
+    fn whose(&self, parts: &mut Parts) -> Result<(), Box<Problem>> {
+        if !writes(&parts.method) {
+            return Ok(());
         }
+        let tenant = match &self.tenant {
+            TenantFrom::Nothing => None,
+            TenantFrom::Header(name) => Some(named(&parts.headers, name)?),
+            TenantFrom::Claim(jwt) => {
+                let Bearer { tenant, principal } = jwt.identify(&parts.headers)?;
+                parts.extensions.insert(Subject(principal));
+                tenant
+            }
+        };
+        if let Some(tenant) = tenant {
+            parts.extensions.insert(tenant);
+        }
+        Ok(())
+    }
+}
+
+/// The subject of a token that was verified at the door, if it names one.
+#[derive(Clone, Copy, Debug)]
+struct Subject(Option<Principal>);
+
+/// Who sends a request by the word of its token, verified once. A request without `Authorization` says nothing.
+pub(super) fn subject(jwt: Option<&Jwt>, parts: &Parts) -> Result<Option<Principal>, Box<Problem>> {
+    if let Some(Subject(principal)) = parts.extensions.get() {
+        return Ok(*principal);
+    }
+    match jwt {
+        Some(jwt) if parts.headers.contains_key(AUTHORIZATION) => {
+            Ok(jwt.identify(&parts.headers)?.principal)
+        }
+        Some(_) | None => Ok(None),
     }
 }
 
@@ -231,23 +250,6 @@ fn named(headers: &HeaderMap, name: &HeaderName) -> Result<Tenant, Box<Problem>>
         let problem = Problem::new(StatusCode::BAD_REQUEST, "tenant_required", message);
         Box::new(problem.with_detail("header", name.as_str()))
     })
-}
-
-/// Who asks: the hash of what it authorises itself with. Without that, everybody is the same.
-fn principal(headers: &HeaderMap) -> Principal {
-    let mut given = headers
-        .get_all(AUTHORIZATION)
-        .iter()
-        .map(HeaderValue::as_bytes);
-    match (given.next(), given.next()) {
-        (None, _) => Principal::of(b""),
-        (Some(only), None) => Principal::of(only),
-        (Some(first), Some(second)) => {
-            // A value holds no line feed, so no two lists are joined alike.
-            let all: Vec<&[u8]> = [first, second].into_iter().chain(given).collect();
-            Principal::of(&all.join(&b"\n"[..]))
-        }
-    }
 }
 
 /// The path and query alone, unless there is nothing else.

@@ -1,4 +1,4 @@
-//! Whose request it is by the word of a bearer JWT: checked in full, then the tenant from a claim.
+//! Whose request it is by the word of a bearer JWT: checked in full, then its subject, and the tenant from a claim.
 //! It makes no tokens, asks no issuer, and changes no header.
 
 mod key;
@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use hapax::problem::Problem;
-use hapax_core::{Fingerprint, Principal, Tenant};
+use hapax_core::{Principal, Tenant};
 use http::StatusCode;
 use http::header::{AUTHORIZATION, HeaderMap};
 use jsonwebtoken::{DecodingKey, Validation, decode};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::config::jwt::{SECRET, TenantClaim};
+use crate::config::Config;
+use crate::config::jwt::{SECRET, Tokens};
 use crate::config::proxy::Proxy;
 use crate::problem;
 
@@ -26,15 +27,16 @@ const LEEWAY_SECONDS: u64 = 30;
 pub(crate) struct Jwt {
     key: DecodingKey,
     validation: Validation,
-    /// The claim as the configuration writes it.
+    /// The claim that names the tenant as the configuration writes it, and where it is.
     claim: String,
-    path: Vec<String>,
+    path: Option<Vec<String>>,
 }
 
 /// What a valid token says of who sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bearer {
-    pub(super) tenant: Tenant,
+    /// Where a claim names it.
+    pub(super) tenant: Option<Tenant>,
     /// The issuer's subject, the same in every token that is made for it; `None` when there is none.
     pub(super) principal: Option<Principal>,
 }
@@ -44,18 +46,18 @@ impl Jwt {
     ///
     /// # Errors
     /// [`Usage`](crate::exit::Usage) when the configuration cannot be followed or the key cannot be used.
-    pub(crate) fn load(config: &Proxy) -> Result<Option<Arc<Self>>> {
-        let Some(claim) = config.claim()? else {
+    pub(crate) fn load(config: &Config) -> Result<Option<Arc<Self>>> {
+        let Some(tokens) = config.tokens()? else {
             return Ok(None);
         };
         let secret = std::env::var_os(SECRET);
-        let key = key::read(&config.jwt_key_file, secret, &claim.algorithms)?;
-        Ok(Some(Arc::new(Self::new(config, claim, key))))
+        let key = key::read(&config.proxy.jwt_key_file, secret, &tokens.algorithms)?;
+        Ok(Some(Arc::new(Self::new(&config.proxy, tokens, key))))
     }
 
-    fn new(config: &Proxy, claim: TenantClaim, key: DecodingKey) -> Self {
+    fn new(config: &Proxy, tokens: Tokens, key: DecodingKey) -> Self {
         let mut validation = Validation {
-            algorithms: claim.algorithms,
+            algorithms: tokens.algorithms,
             leeway: LEEWAY_SECONDS,
             validate_nbf: true,
             validate_aud: !config.jwt_audience.is_empty(),
@@ -75,11 +77,16 @@ impl Jwt {
             key,
             validation,
             claim: config.tenant_claim.clone(),
-            path: claim.path,
+            path: tokens.tenant,
         }
     }
 
-    /// Who sends a request with these headers: 401 without a valid token, 400 when it names no tenant.
+    /// Whether every writing request must carry a token that names its tenant.
+    pub(super) fn names_tenant(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Who sends a request with these headers: 401 without a valid token, 400 when it names no tenant and one must.
     pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Bearer, Box<Problem>> {
         let claims = self.claims(headers).map_err(|why| {
             // The client is told the same whatever was wrong.
@@ -87,16 +94,17 @@ impl Jwt {
             metrics::counter!("hapax_auth_failures_total").increment(1);
             Box::new(problem::unauthorized())
         })?;
-        let Some(tenant) = tenant(&claims, &self.path) else {
+        let found = self.path.as_deref().map(|path| tenant(&claims, path));
+        if let Some(None) = found {
             let message = format!(
                 "the token is valid, but its claim {} is no UUID; get one that names the tenant",
                 self.claim
             );
             let problem = Problem::new(StatusCode::BAD_REQUEST, "tenant_required", message);
             return Err(Box::new(problem.with_detail("claim", self.claim.as_str())));
-        };
+        }
         Ok(Bearer {
-            tenant,
+            tenant: found.flatten(),
             principal: principal(&claims),
         })
     }
@@ -145,13 +153,9 @@ fn principal(claims: &Map<String, Value>) -> Option<Principal> {
         None => "",
         Some(issuer) => issuer.as_str()?,
     };
-    let parts = [
-        &b"hapax principal jwt"[..],
-        issuer.as_bytes(),
-        subject.as_bytes(),
-    ];
-    Some(Principal::from_bytes(
-        *Fingerprint::of_parts(&parts).as_bytes(),
+    Some(Principal::of_parts(
+        "jwt",
+        &[issuer.as_bytes(), subject.as_bytes()],
     ))
 }
 

@@ -1,6 +1,6 @@
 //! The reverse proxy: the layer in front of a service that speaks HTTP and knows nothing of keys.
 //!
-//! From outside: [`Door`] checks what may come in and says whose request it is; the layer claims, waits and
+//! From outside: [`Door`] checks what may come in and as which tenant; the layer claims, waits and
 //! replays; [`Upstream`] sends what is left to the configured upstream and to nowhere else. Nothing here
 //! decides about keys, and nothing here sends a request twice.
 
@@ -27,7 +27,7 @@ use upstream::Upstream;
 use crate::api::App;
 use crate::rates::Rates;
 
-/// The whole proxy but for the trace around it. With `jwt` a token says whose tenant a request is.
+/// The whole proxy but for the trace around it. With `jwt` a token says who sends a request, and of which tenant.
 ///
 /// # Errors
 /// [`Usage`](crate::exit::Usage) when the configuration cannot be followed.
@@ -37,9 +37,19 @@ pub(crate) fn service(app: &App, target: Target, jwt: Option<Arc<Jwt>>) -> Resul
         "Time until the upstream's answer began, by outcome: answered, unreachable, broken, timed_out."
     );
     let config = &app.config.proxy;
+    let identity = config.identity()?;
+    let routes = app.routes.clone().map(|mut route| {
+        if route.identity.is_unset() {
+            route.identity = identity.clone();
+        }
+        route
+    });
+    let verifying = jwt.clone();
     let layer = IdempotencyLayer::new(app.engine.clone())
-        .routes(app.routes.clone())
-        .observer(Arc::clone(&app.observer));
+        .routes(routes)
+        .observer(Arc::clone(&app.observer))
+        .budget(app.budget.clone())
+        .caller_of(move |parts| door::subject(verifying.as_deref(), parts));
     let door = Door::new(config, jwt, layer.layer(Upstream::new(target, config)?))?;
     Ok(door.with_rates(Rates::of(&app.config, &app.store)))
 }

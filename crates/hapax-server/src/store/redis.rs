@@ -81,6 +81,7 @@ async fn cached(
 ) -> Result<Store> {
     let options = ReplayOptions {
         keys,
+        secret: Some(store.tenant_keys.shared_secret().await?),
         answer_timeout: Duration::from_millis(config.redis_timeout_ms),
         keep: Duration::from_secs(config.redis_keep_seconds),
         ..ReplayOptions::of(identity(&store).await?)
@@ -97,8 +98,14 @@ async fn claimed(
 ) -> Result<Store> {
     let shown = target.to_string();
     let wait_replicas = target.wait_replicas();
+    // Nodes with a file each share Redis and no secret: what they record is marked only where HAPAX_KEK is set.
+    let secret = match store.ledger.name() {
+        "postgres" => Some(store.tenant_keys.shared_secret().await?),
+        _ => None,
+    };
     let options = RedisOptions {
         keys,
+        secret,
         ..RedisOptions::default()
     };
     let opened = RedisLedger::open(target, options).await;

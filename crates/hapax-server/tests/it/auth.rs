@@ -122,13 +122,17 @@ fn the_variable_sets_an_owner_token_of_any_form_and_stops_working_when_it_change
             command.env("HAPAX_TOKEN", token);
         }
     };
-    let server = Server::start_with(with("secret123"));
+    let server = Server::start_with(with("a-secret-of-16-characters-and-more"));
     assert_eq!(
-        server.bearing("secret123", "GET", "/v1/keys", "").status,
+        server
+            .bearing("a-secret-of-16-characters-and-more", "GET", "/v1/keys", "")
+            .status,
         200
     );
     assert_eq!(
-        server.bearing("secret124", "GET", "/v1/keys", "").status,
+        server
+            .bearing("a-secret-of-16-characters-and-morf", "GET", "/v1/keys", "")
+            .status,
         401
     );
     assert!(
@@ -138,7 +142,7 @@ fn the_variable_sets_an_owner_token_of_any_form_and_stops_working_when_it_change
     let (_, other) = server.mint("default", "owner");
     let (_, rest, folder) = server.stop();
     assert!(
-        rest.contains("$HAPAX_TOKEN") && !rest.contains("secret123"),
+        rest.contains("$HAPAX_TOKEN") && !rest.contains("a-secret-of-16-characters-and-more"),
         "{rest}"
     );
 
@@ -150,7 +154,9 @@ fn the_variable_sets_an_owner_token_of_any_form_and_stops_working_when_it_change
         200
     );
     assert_eq!(
-        server.bearing("secret123", "GET", "/v1/keys", "").status,
+        server
+            .bearing("a-secret-of-16-characters-and-more", "GET", "/v1/keys", "")
+            .status,
         401,
         "the old one is gone"
     );
@@ -159,7 +165,7 @@ fn the_variable_sets_an_owner_token_of_any_form_and_stops_working_when_it_change
         200,
         "others are left alone"
     );
-    assert!(!server.log().contains("secret123"));
+    assert!(!server.log().contains("a-secret-of-16-characters-and-more"));
 }
 
 #[test]

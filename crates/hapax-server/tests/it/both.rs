@@ -63,16 +63,28 @@ impl Node {
 }
 
 impl Store {
+    /// The database of a program on this store; SQLite is in its data folder.
+    pub(crate) fn database(self) -> Option<String> {
+        match self {
+            Store::Sqlite => None,
+            Store::Postgres => Some(crate::postgres::database()),
+        }
+    }
+
     /// A server on this store, set up by this config file, which runs no jobs by itself.
     pub(crate) fn serve(self, config: &str) -> Node {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hapax.toml");
         std::fs::write(&file, config).unwrap();
-        let store = match self {
+        started(folder, self.flags())
+    }
+
+    /// What names a new store of this sort on a command line.
+    pub(crate) fn flags(self) -> Vec<String> {
+        match self {
             Store::Sqlite => Vec::new(),
             Store::Postgres => vec!["--database".to_owned(), crate::postgres::database()],
-        };
-        started(folder, store)
+        }
     }
 }
 

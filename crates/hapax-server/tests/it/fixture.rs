@@ -108,7 +108,25 @@ impl Server {
         Self::spawn(hapax(), "proxy", folder, log, change)
     }
 
+    /// A server that listens elsewhere than on loopback.
+    pub(crate) fn start_on(listen: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = log_in(&folder);
+        Self::spawn_on(listen, hapax(), "serve", folder, log, change)
+    }
+
     fn spawn(
+        command: Command,
+        name: &str,
+        folder: TempDir,
+        stderr: Stdio,
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
+        Self::spawn_on("127.0.0.1:0", command, name, folder, stderr, change)
+    }
+
+    fn spawn_on(
+        listen: &str,
         mut command: Command,
         name: &str,
         folder: TempDir,
@@ -116,7 +134,7 @@ impl Server {
         change: impl FnOnce(&mut Command),
     ) -> Self {
         command
-            .args([name, "--listen", "127.0.0.1:0", "--data"])
+            .args([name, "--listen", listen, "--data"])
             .arg(folder.path().join("data"));
         change(&mut command);
         let mut child = command

@@ -1,6 +1,6 @@
 //! Intents over HTTP, with a gateway of our own behind: receipts that can be trusted.
 
-mod gateway;
+pub(crate) mod gateway;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ fn serve(store: &[String], gateway: &Gateway) -> Server {
     })
 }
 
-fn arguments(store: Store) -> Vec<String> {
+pub(crate) fn arguments(store: Store) -> Vec<String> {
     match store {
         Store::Sqlite => Vec::new(),
         Store::Postgres => vec!["--database".to_owned(), crate::postgres::database()],
@@ -34,7 +34,12 @@ fn arguments(store: Store) -> Vec<String> {
 }
 
 /// A writer's token of this tenant, made by the command line beside the running server.
-fn token_of(server: &Server, store: &[String], tenant: &str) -> String {
+pub(crate) fn token_of(server: &Server, store: &[String], tenant: &str) -> String {
+    token_of_role(server, store, tenant, "writer")
+}
+
+/// The same, of any role.
+pub(crate) fn token_of_role(server: &Server, store: &[String], tenant: &str, role: &str) -> String {
     let data = server.data();
     let words = [
         "token",
@@ -42,7 +47,7 @@ fn token_of(server: &Server, store: &[String], tenant: &str) -> String {
         "--tenant",
         tenant,
         "--role",
-        "writer",
+        role,
         "--data",
         path(&data),
     ];

@@ -112,18 +112,31 @@ fn advance(node: &Node, job: &Value, to: &str) -> Value {
     acted(node, job, "advance", &json!({"to_state": to}))
 }
 
-/// Begins an operation of a leased job.
+/// Begins an operation of a leased job. What comes back also says under which lease.
 fn begin(node: &Node, job: &Value, kind: &str, more: &Value) -> Value {
     let mut body = by(job, more);
     body["job_id"] = job["job_id"].clone();
     body["kind"] = json!(kind);
-    posted(node, "/v1/ops/begin", &body)
+    let mut begun = posted(node, "/v1/ops/begin", &body);
+    for name in ["owner", "epoch"] {
+        begun[name] = job[name].clone();
+    }
+    begun
 }
 
-/// What is done with an operation.
+/// What is done with an operation: by a person who resolves it, or else under the lease that it was begun under, unless the
+/// body names one.
 fn op(node: &Node, begun: &Value, verb: &str, body: &Value) -> Answer {
     let path = format!("/v1/ops/{}/{verb}", begun["op_key"].as_str().unwrap());
-    post(node, &path, body)
+    let mut body = body.clone();
+    for name in ["owner", "epoch"] {
+        if let (None, Some(value)) = (body.get(name), begun.get(name))
+            && verb != "resolve"
+        {
+            body[name] = value.clone();
+        }
+    }
+    post(node, &path, &body)
 }
 
 fn refused(answer: &Answer, status: u16, code: &str) -> Value {

@@ -225,7 +225,7 @@ fn a_plan_is_shown_with_how_far_it_is(store: Store) {
         )
         .json();
     let epoch = &leased["jobs"][0]["epoch"];
-    let begin = json!({"job_id": id, "kind": "HEAD", "context": {}, "epoch": epoch});
+    let begin = json!({"job_id": id, "kind": "HEAD", "context": {}, "owner": "me", "epoch": epoch});
     let started = node
         .owner("POST", "/v1/ops/begin", &begin.to_string())
         .json();
@@ -238,7 +238,9 @@ fn a_plan_is_shown_with_how_far_it_is(store: Store) {
         (state("HEAD"), state("STREAM")),
         (json!("running"), json!("pending"))
     );
-    let done = json!({"token": started["token"], "result": {"size": 7}}).to_string();
+    let done =
+        json!({"token": started["token"], "result": {"size": 7}, "owner": "me", "epoch": epoch});
+    let done = done.to_string();
     let op = started["op_key"].as_str().unwrap();
     let answer = node.owner("POST", &format!("/v1/ops/{op}/complete"), &done);
     assert_eq!(answer.status, 200, "{}", answer.text());

@@ -85,7 +85,7 @@ fn nodes_share_one_postgres_through_a_pooler_in_transaction_mode() {
             command
                 .args(["--database", &through])
                 .env("HAPAX_DATABASE_DIRECT", &url)
-                .env("HAPAX_TOKEN", "a-token-of-both");
+                .env("HAPAX_TOKEN", "a-token-of-both-nodes");
         })
     };
     let nodes = [node(), node()];
@@ -93,7 +93,7 @@ fn nodes_share_one_postgres_through_a_pooler_in_transaction_mode() {
     let mut bodies = Vec::new();
     for (at, node) in nodes.iter().cycle().take(6).enumerate() {
         let headers = [
-            ("authorization", "Bearer a-token-of-both"),
+            ("authorization", "Bearer a-token-of-both-nodes"),
             ("idempotency-key", "k"),
         ];
         let echo = node.send("POST", "/v1/echo", &headers, b"{}");

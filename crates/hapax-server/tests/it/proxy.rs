@@ -17,8 +17,8 @@ use crate::http::{self, Answer};
 use upstream::Upstream;
 
 /// A proxy in front of an upstream of its own.
-struct Proxied {
-    upstream: Upstream,
+pub(crate) struct Proxied {
+    pub(crate) upstream: Upstream,
     proxy: Option<Server>,
     config: String,
     database: Option<String>,
@@ -26,16 +26,16 @@ struct Proxied {
 
 impl Proxied {
     /// With nothing configured.
-    fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         Self::with("")
     }
 
     /// With this config file.
-    fn with(config: &str) -> Self {
+    pub(crate) fn with(config: &str) -> Self {
         Self::on(config, None)
     }
 
-    fn on(config: &str, database: Option<String>) -> Self {
+    pub(crate) fn on(config: &str, database: Option<String>) -> Self {
         let mut proxied = Self {
             upstream: Upstream::start(),
             proxy: None,
@@ -59,16 +59,22 @@ impl Proxied {
         self.begin(folder);
     }
 
-    fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.proxy.as_ref().unwrap().address
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
         http::request(self.address(), method, path, headers, body)
     }
 
     /// A POST under a key.
-    fn post(&self, path: &str, key: &str, body: &str) -> Answer {
+    pub(crate) fn post(&self, path: &str, key: &str, body: &str) -> Answer {
         self.send("POST", path, &[("idempotency-key", key)], body.as_bytes())
     }
 
@@ -92,7 +98,7 @@ fn start(folder: TempDir, upstream: &str, config: &str, database: Option<&str>) 
     })
 }
 
-fn is_replay(answer: &Answer) -> bool {
+pub(crate) fn is_replay(answer: &Answer) -> bool {
     answer.header("idempotency-replayed") == Some("true")
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::fixture::Server;
 use crate::http::Answer;
 
-const TOKEN: &str = "a-token-that-all-nodes-know";
+pub(crate) const TOKEN: &str = "a-token-that-all-nodes-know";
 
 /// A node with these arguments, whose owner token is known.
 fn node(arguments: &[&str]) -> Server {
@@ -28,12 +28,12 @@ fn url(name: &str) -> String {
     })
 }
 
-fn ask(server: &Server, key: &str, body: &Value) -> Answer {
+pub(crate) fn ask(server: &Server, key: &str, body: &Value) -> Answer {
     let claim = json!({"key": key, "method": "POST", "path": "/redis", "body": body});
     server.bearing(TOKEN, "POST", "/v1/keys/claim", &claim.to_string())
 }
 
-fn claim(server: &Server, key: &str, body: &Value) -> Value {
+pub(crate) fn claim(server: &Server, key: &str, body: &Value) -> Value {
     let answer = ask(server, key, body);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
@@ -47,31 +47,31 @@ fn complete(server: &Server, claimed: &Value, body: &Value) -> Answer {
 }
 
 /// Claims and completes a key; its id.
-fn settle(server: &Server, key: &str) -> String {
+pub(crate) fn settle(server: &Server, key: &str) -> String {
     let claimed = claim(server, key, &json!({"of": key}));
     assert_eq!(claimed["action"], "process", "{claimed}");
     assert_eq!(complete(server, &claimed, &json!({"did": key})).status, 200);
     claimed["id"].as_str().unwrap().to_owned()
 }
 
-fn action(server: &Server, key: &str) -> String {
+pub(crate) fn action(server: &Server, key: &str) -> String {
     let claimed = claim(server, key, &json!({"of": key}));
     claimed["action"].as_str().unwrap().to_owned()
 }
 
 /// The value of a metric, by its name and labels as they are written.
-fn metric(server: &Server, name: &str) -> u64 {
+pub(crate) fn metric(server: &Server, name: &str) -> u64 {
     let text = server.send("GET", "/metrics", &[], b"").text();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.map_or(0, |value| value.trim().parse().unwrap())
 }
 
-fn hits(server: &Server) -> u64 {
+pub(crate) fn hits(server: &Server) -> u64 {
     metric(server, "hapax_replay_cache_total{answer=\"hit\"}")
 }
 
 /// Waits for something that happens in the background.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while !is_so() {
         assert!(std::time::Instant::now() < patience, "{what}");

@@ -211,14 +211,16 @@ fn what_is_not_a_session_is_a_stranger() {
     let (name, value) = cookie.split_once('=').unwrap();
     let parts: Vec<&str> = value.split('.').collect();
     let later: u64 = parts[1].parse::<u64>().unwrap() + 1;
-    let flipped = parts[2].replace(['0', '1'], "2");
+    let flipped = parts[3].replace(['0', '1'], "2");
+    let renamed = parts[2].replace(['0', '1'], "2");
     for value in [
         String::new(),
         "x".to_owned(),
-        format!("{}.{later}.{}", parts[0], parts[2]),
-        format!("{}.{}.{flipped}", parts[0], parts[1]),
-        format!("configured.{}.{}", parts[1], parts[2]),
-        format!("{}.1.{}", parts[0], parts[2]),
+        format!("{}.{later}.{}.{}", parts[0], parts[2], parts[3]),
+        format!("{}.{}.{}.{flipped}", parts[0], parts[1], parts[2]),
+        format!("{}.{}.{renamed}.{}", parts[0], parts[1], parts[3]),
+        format!("configured.{}.{}.{}", parts[1], parts[2], parts[3]),
+        format!("{}.1.{}.{}", parts[0], parts[2], parts[3]),
     ] {
         let forged = format!("{name}={value}");
         let answer = with(&server, "GET", "/session", &[("cookie", &forged)]);
@@ -258,9 +260,11 @@ fn a_session_says_when_it_ends_and_one_that_has_ended_is_a_stranger() {
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &kept);
         let key = aws_lc_rs::hmac::sign(&key, hash.as_ref());
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, key.as_ref());
-        let mac = aws_lc_rs::hmac::sign(&key, format!("hapax session v2.{id}.{expiry}").as_bytes());
+        let name = cookie.split('.').nth(2).unwrap();
+        let signed = format!("hapax session v3.{id}.{expiry}.{name}");
+        let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
         let mac = data_encoding::HEXLOWER.encode(mac.as_ref());
-        let cookie = format!("hapax_session={id}.{expiry}.{mac}");
+        let cookie = format!("hapax_session={id}.{expiry}.{name}.{mac}");
         with(&server, "GET", "/session", &[("cookie", &cookie)]).status
     };
     let ends: i64 = cookie.split('.').nth(1).unwrap().parse().unwrap();
@@ -391,17 +395,20 @@ fn whoever_reads_the_database_can_make_no_session() {
     let (id, token) = server.mint("default", "owner");
     let cookie = cookie(&sign_in(&server, &token, &[]));
     let (_, value) = cookie.split_once('=').unwrap();
-    let expiry = value.split('.').nth(1).unwrap();
+    let (expiry, name) = (
+        value.split('.').nth(1).unwrap(),
+        value.split('.').nth(2).unwrap(),
+    );
     // Everything the database knows of the token.
     let secret = token.rsplit_once('_').unwrap().1;
     let hashes = [secret.as_bytes(), token.as_bytes()].map(<sha2::Sha256 as sha2::Digest>::digest);
     for hash in hashes {
-        for label in ["hapax session v1", "hapax session v2"] {
+        for label in ["hapax session v2", "hapax session v3"] {
             let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &hash);
-            let signed = format!("{label}.{id}.{expiry}");
+            let signed = format!("{label}.{id}.{expiry}.{name}");
             let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
             let mac = data_encoding::HEXLOWER.encode(mac.as_ref());
-            let forged = format!("hapax_session={id}.{expiry}.{mac}");
+            let forged = format!("hapax_session={id}.{expiry}.{name}.{mac}");
             assert_eq!(forged.len(), cookie.len(), "it has the form of one");
             let answer = with(&server, "GET", "/session", &[("cookie", &forged)]);
             assert_eq!(answer.status, 401, "{label}");

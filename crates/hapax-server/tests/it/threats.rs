@@ -43,7 +43,7 @@ impl Full {
         let leased = make("/v1/jobs/lease", json!({"owner": "me", "kinds": ["mine"]}));
         let op = make(
             "/v1/ops/begin",
-            json!({"job_id": job["job_id"], "kind": "HEAD", "context": {}, "epoch": leased["jobs"][0]["epoch"]}),
+            json!({"job_id": job["job_id"], "kind": "HEAD", "context": {}, "owner": "me", "epoch": leased["jobs"][0]["epoch"]}),
         );
         let task = json!({"kind": "intent", "source": "s", "intent_type": "create_task", "fields": {"title": "t"}, "confidence": 0.9});
         let receipt = make("/v1/intents", task);
@@ -249,7 +249,7 @@ fn what_a_body_names_of_another_tenant_answers_like_what_does_not_exist() {
         (
             "/v1/ops/begin",
             &job,
-            r#"{"job_id":"ID","kind":"HEAD","context":{},"epoch":1}"#,
+            r#"{"job_id":"ID","kind":"HEAD","context":{},"owner":"me","epoch":1}"#,
         ),
         (
             "/v1/jobs/settle",

@@ -3,7 +3,7 @@
 -- how many had been given back, and how many are forgotten.
 -- IS TRUE keeps the planner from the indexes on times: it would look through all that is due for every step.
 WITH due AS (
-    SELECT id
+    SELECT tenant_id, id
       FROM idempotency_keys
      WHERE purge_at IS NULL AND expires_at <= $1::timestamptz
        AND (state IN ('settled', 'free', 'erased')
@@ -20,10 +20,12 @@ WITH due AS (
            content_hash = '', request_method = '', request_path = '', request_content_type = '',
            request_body = NULL, request_headers = NULL, subject = NULL,
            response_status_code = NULL, response_headers = NULL, response_body = NULL, completed_at = NULL
-     WHERE k.id = ANY(ARRAY(SELECT id FROM due)) AND (k.purge_at IS NULL AND k.expires_at <= $1) IS TRUE
+      FROM due AS d
+     WHERE k.id = ANY(ARRAY(SELECT id FROM due)) AND k.tenant_id = d.tenant_id AND k.id = d.id
+       AND (k.purge_at IS NULL AND k.expires_at <= $1) IS TRUE
     RETURNING k.tenant_id, k.state
 ), gone AS (
-    SELECT id
+    SELECT tenant_id, id
       FROM idempotency_keys
      WHERE purge_at <= $1
      ORDER BY purge_at
@@ -31,7 +33,9 @@ WITH due AS (
        FOR UPDATE SKIP LOCKED
 ), forgotten AS (
     DELETE FROM idempotency_keys AS k
-     WHERE k.id = ANY(ARRAY(SELECT id FROM gone)) AND (k.purge_at <= $1) IS TRUE
+     USING gone AS g
+     WHERE k.id = ANY(ARRAY(SELECT id FROM gone)) AND k.tenant_id = g.tenant_id AND k.id = g.id
+       AND (k.purge_at <= $1) IS TRUE
     RETURNING k.tenant_id
 ), touched AS (
     SELECT tenant_id, state FROM emptied

@@ -126,6 +126,7 @@ macro_rules! ledger_conformance {
             a_sweep_step_is_bounded,
             after_its_grace_a_key_is_forgotten,
             a_sweep_covers_every_tenant,
+            a_sweep_takes_a_record_by_tenant_and_id,
             a_released_key_is_forgotten_without_a_flag,
             a_scan_pages_newest_first_without_gap,
             a_scan_filters_and_hides_what_no_longer_answers,
@@ -210,7 +211,8 @@ macro_rules! queue_conformance {
                 a_late_holder_renews_until_somebody_has_the_job,
                 a_late_holder_moves_the_job_if_nobody_took_it,
                 another_owner_is_refused,
-                without_an_epoch_a_held_job_is_out_of_reach,
+                without_owner_and_epoch_a_held_job_is_out_of_reach,
+                a_job_of_the_program_is_driven_by_no_caller,
                 a_job_that_nobody_holds_needs_no_fence,
                 a_renewed_lease_lasts_from_now,
                 a_lease_that_was_given_back_is_not_renewed,
@@ -312,6 +314,7 @@ macro_rules! queue_conformance {
             );
             $crate::conformance_cases!($open, queue::questions:
                 jobs_that_wait_are_listed_until_they_are_answered,
+                doubtful_operations_are_listed_and_counted_until_they_are_resolved,
                 states_can_be_left_out,
                 operations_of_many_jobs_are_read_at_once,
             );
@@ -420,6 +423,7 @@ macro_rules! token_conformance {
             a_revoked_token_says_when,
             putting_a_token_again_replaces_it,
             tokens_are_listed_oldest_first,
+            an_ended_session_stays_ended_until_its_time,
         );
     };
 }

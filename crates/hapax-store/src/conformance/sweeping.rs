@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use hapax_core::{
-    Cause, OnLost, Outcome, Policy, Record, Scan, Space, State, Swap, Sweep, Swept, Tenant,
+    Cause, Move, OnLost, Outcome, Policy, Record, Scan, Space, State, Swap, Sweep, Swept, Tenant,
+    Verdict, decide,
 };
 
 use super::subject::{Subject, Taken, space, tenant};
@@ -160,6 +161,48 @@ pub async fn a_sweep_covers_every_tenant(subject: &Subject) {
     subject.advance(Duration::from_secs(61));
 
     assert_eq!(subject.sweep(Sweep::default()).await.expired, 3);
+}
+
+/// Ids are unique within a tenant: a sweep takes a record by both, and leaves another tenant's record of the same id alone.
+pub async fn a_sweep_takes_a_record_by_tenant_and_id(subject: &Subject) {
+    let over = subject
+        .claim_in(&space(tenant(1), "POST:test"), "k")
+        .with_policy(minutes(1));
+    assert!(
+        subject
+            .settle(subject.take(&over).await.lease(), Outcome::text(200, "ok"))
+            .await
+    );
+    // Its time is over as well, and its holder is at work.
+    let policy = Policy {
+        lease: HOUR,
+        ..minutes(1)
+    };
+    let claim = subject
+        .claim_in(&space(tenant(2), "POST:test"), "k")
+        .with_policy(policy);
+    let Verdict::Grant(grant) = decide(None, &claim, subject.ledger.now()) else {
+        unreachable!("nothing is stored")
+    };
+    let mut held = grant.next;
+    held.id = over.id();
+    assert_eq!(
+        subject.swap(Move::inserting(held.clone())).await,
+        Swap::Written
+    );
+
+    let sweep = Sweep {
+        grace: Duration::from_secs(300),
+        ..Sweep::default()
+    };
+    for (passes, expected) in [(61, [1, 0]), (400, [0, 1])] {
+        subject.advance(Duration::from_secs(passes));
+        let swept = subject.sweep(sweep).await;
+        assert_eq!([swept.expired, swept.forgotten], expected);
+        let stored = subject.ledger.find(tenant(2), held.id).await;
+        assert_eq!(stored.expect("the ledger answers"), Some(held.clone()));
+    }
+    assert_eq!(subject.stored(&over).await, None);
 }
 
 /// A released key is forgotten after its time and grace; it never counts as expired.

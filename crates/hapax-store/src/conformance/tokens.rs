@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hapax_core::{Tenant, Time};
 use uuid::Uuid;
 
-use crate::token::{Role, Token, TokenId, Tokens};
+use crate::token::{Role, SessionId, Token, TokenId, Tokens};
 
 type Opened = (Arc<dyn Tokens>, Box<dyn Any + Send>);
 
@@ -95,4 +95,27 @@ pub async fn tokens_are_listed_oldest_first((tokens, _keep): &Opened) {
     }
     let listed = tokens.list_tokens().await.expect("the store answers");
     assert_eq!(listed, [token(1), token(2), token(3)]);
+}
+
+/// A session that was ended stays ended until its time, whoever else is ended meanwhile; others are not.
+pub async fn an_ended_session_stays_ended_until_its_time((tokens, _keep): &Opened) {
+    let id = |number| SessionId(Uuid::from_u128(number));
+    let ended = |number| {
+        let answer = tokens.has_ended(id(number));
+        async { answer.await.expect("the store answers") }
+    };
+    let end = |number, at: Time| {
+        let answer = tokens.end_session(id(number), at);
+        async { answer.await.expect("the store answers") }
+    };
+    // A time that no clock of a store has reached, and one that every clock has passed.
+    let (later, long_ago) = (Time::from_ms(32_000_000_000_000), Time::from_ms(1000));
+    assert!(!ended(1).await);
+    end(1, later).await;
+    end(1, later).await;
+    end(2, long_ago).await;
+    assert!(ended(1).await && ended(2).await && !ended(3).await);
+    end(3, later).await;
+    assert!(ended(1).await && ended(3).await);
+    assert!(!ended(2).await, "what is over is forgotten");
 }

@@ -10,7 +10,8 @@ use crate::migration::{self, Migration, migrations, pending};
 
 static ALL: &[Migration] = migrations!("postgres": "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key",
         "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions",
-        "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0016_backlog");
+        "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0016_backlog",
+        "0017_ended_session", "0018_shared_secret", "0019_doubtful_ops");
 
 const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
 const TABLE: &str = include_str!("../../sql/postgres/migration_table.sql");
@@ -110,22 +111,34 @@ pub(super) async fn newer(client: &Client) -> Result<Vec<String>, Error> {
     Ok(migration::newer(ALL, ran(client, NAMES).await?))
 }
 
+/// Whether a newer program has migrated the database.
+pub(super) async fn is_newer(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    let ran = ran_of(client, NAMES).await?;
+    Ok(!migration::newer(ALL, ran).is_empty())
+}
+
 /// What ran, by number, and what `statement` reads of it; nothing where no program has been yet.
 async fn ran(client: &Client, statement: &str) -> Result<Vec<(i64, String)>, Error> {
-    let read = async {
-        if !client
-            .query_one(PRESENT, &[])
-            .await?
-            .try_get::<_, bool>(0)?
-        {
-            return Ok(Vec::new());
-        }
-        let rows = client.query(statement, &[]).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect()
-    };
-    read.await.map_err(|error| failed(&error))
+    ran_of(client, statement)
+        .await
+        .map_err(|error| failed(&error))
+}
+
+async fn ran_of(
+    client: &Client,
+    statement: &str,
+) -> Result<Vec<(i64, String)>, tokio_postgres::Error> {
+    if !client
+        .query_one(PRESENT, &[])
+        .await?
+        .try_get::<_, bool>(0)?
+    {
+        return Ok(Vec::new());
+    }
+    let rows = client.query(statement, &[]).await?;
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+        .collect()
 }
 
 /// Runs one migration, again and again while somebody has a table that it needs.

@@ -10,6 +10,7 @@ mod entries;
 mod fault;
 mod full;
 mod group;
+mod guards;
 mod jobs;
 mod lane;
 mod leader;
@@ -20,9 +21,11 @@ mod notes;
 mod pack;
 mod pages;
 mod pipeline;
+mod protection;
 mod purges;
 mod reader;
 mod roles;
+mod sealing;
 mod session;
 mod snapshots;
 mod speech;
@@ -57,6 +60,7 @@ use crate::row::Row;
 use crate::vault::Vault;
 use full::Full;
 
+pub use protection::Protection;
 pub use session::Session;
 pub use within::Within;
 
@@ -129,7 +133,7 @@ impl Default for PgOptions {
 /// ledger.check().await?;
 ///
 /// // The refusal: a database whose row level security does not hold is not used.
-/// match PgLedger::open("postgres://unsafe@db.example/shop", PgOptions::default()).await {
+/// match PgLedger::open("postgres://unsafe@db.example/shop?sslmode=require", PgOptions::default()).await {
 ///     Err(error) if error.kind() == Kind::Unsafe => eprintln!("{error}"),
 ///     other => drop(other?),
 /// }
@@ -161,7 +165,8 @@ impl fmt::Debug for PgLedger {
 impl PgLedger {
     /// Connects, migrates what is pending, and opens the writing sessions.
     ///
-    /// Any number of nodes may do so at once. A login that may not migrate can open a migrated database.
+    /// Any number of nodes may do so at once. A login that may not migrate can open a migrated database. A URL that leads off
+    /// this machine says its `sslmode`: see [`Protection`].
     ///
     /// # Errors
     /// [`Kind::Unsafe`] when row level security would not hold, saying what to do;

@@ -4,9 +4,9 @@ use hapax_core::{Error, Kind};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::fault;
 use super::pipeline::{Request, pipeline};
 use super::speech::Speech;
+use super::{fault, guards, migrate};
 
 const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
 const SYNC_COMMIT: &str = include_str!("../../sql/postgres/sync_commit.sql");
@@ -25,8 +25,6 @@ const SETTINGS: &str = "SET client_min_messages = warning; SET lock_timeout = '5
     SET hapax.keeps_queue = 'on'";
 
 const OPERATION: &str = "opening a session";
-/// How many tables `session.sql` looks at.
-const TABLES: i64 = 26;
 
 /// The role a session takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,12 +76,10 @@ pub struct Session {
     pub bypasses_rls: bool,
     /// Whether that role is, or may become, the owner of the tables.
     pub owns_tables: bool,
-    /// How many of the tables that hold what tenants store are there.
-    pub tables: i64,
-    /// Whether row level security is on for all of them.
-    pub rls_enabled: bool,
-    /// Whether it also holds for their owner.
-    pub rls_forced: bool,
+    /// Whether a table that this program needs is not there.
+    pub lacks_tables: bool,
+    /// The first table or view whose rows are not guarded as hapax guards them, and what to do about it.
+    pub unguarded: Option<String>,
     /// Whether the server forces its writes to disk.
     pub syncs: bool,
 }
@@ -95,7 +91,7 @@ impl Session {
     /// [`Kind::Unsafe`], with what is wrong and what to do.
     pub fn verify(&self) -> Result<(), Error> {
         let role = &self.role;
-        let wrong = if self.tables < TABLES {
+        let wrong = if self.lacks_tables {
             "its tables are missing from the schema; run `hapax migrate` with the owner's URL"
                 .to_owned()
         } else if self.is_superuser {
@@ -108,16 +104,8 @@ impl Session {
             format!(
                 "{role} owns the tables or is a member of their owner; give them to another role"
             )
-        } else if !self.rls_enabled {
-            "row level security is off; ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, and the same for \
-             token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity, observation, imports, \
-             llm_answer, llm_question and all tables of the schemas pkm and pkm_test"
-                .to_owned()
-        } else if !self.rls_forced {
-            "row level security is not forced; ALTER TABLE idempotency_keys FORCE ROW LEVEL SECURITY, and the same \
-             for token, audit_log, tenant_key, job, op, snapshot, snapshot_alias, entity, observation, imports, \
-             llm_answer, llm_question and all tables of the schemas pkm and pkm_test"
-                .to_owned()
+        } else if let Some(unguarded) = &self.unguarded {
+            unguarded.clone()
         } else {
             return Ok(());
         };
@@ -194,16 +182,21 @@ async fn settle_in(client: &Client, taken: Taken) -> Result<(), Refusal> {
 /// What this session is.
 pub(super) async fn examine(client: &Client) -> Result<Session, tokio_postgres::Error> {
     let row = client.query_one(SESSION, &[]).await?;
+    let relations = guards::read(client).await?;
+    let mut unguarded = guards::unguarded(&relations, false);
+    // Most databases need no second look.
+    if unguarded.is_some() && migrate::is_newer(client).await? {
+        unguarded = guards::unguarded(&relations, true);
+    }
     Ok(Session {
         login: row.try_get(0)?,
         role: row.try_get(1)?,
         is_superuser: row.try_get(2)?,
         bypasses_rls: row.try_get(3)?,
-        tables: row.try_get(4)?,
-        owns_tables: row.try_get(5)?,
-        rls_enabled: row.try_get(6)?,
-        rls_forced: row.try_get(7)?,
-        syncs: row.try_get(8)?,
+        owns_tables: guards::owns(&relations),
+        lacks_tables: guards::is_incomplete(&relations),
+        unguarded,
+        syncs: row.try_get(4)?,
     })
 }
 
@@ -233,9 +226,8 @@ mod tests {
             is_superuser: false,
             bypasses_rls: false,
             owns_tables: false,
-            tables: TABLES,
-            rls_enabled: true,
-            rls_forced: true,
+            lacks_tables: false,
+            unguarded: None,
             syncs: true,
         };
         assert!(safe.verify().is_ok());
@@ -263,21 +255,14 @@ mod tests {
             ),
             (
                 Session {
-                    rls_enabled: false,
-                    ..safe.clone()
-                },
-                "ENABLE",
-            ),
-            (
-                Session {
-                    rls_forced: false,
+                    unguarded: Some("op: FORCE row level security".to_owned()),
                     ..safe.clone()
                 },
                 "FORCE",
             ),
             (
                 Session {
-                    tables: TABLES - 1,
+                    lacks_tables: true,
                     ..safe
                 },
                 "hapax migrate",

@@ -15,7 +15,10 @@ use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault;
+use super::protection::Protection;
 use super::speech::Speech;
+
+const READING: &str = "reading the database URL";
 
 /// The stream a connection runs over.
 pub(super) type Wire =
@@ -41,24 +44,19 @@ impl Target {
     /// for a URL that leads to a pooler in that mode.
     ///
     /// `sslmode=prefer`, the default, encrypts if the server can and, as in libpq, does not look at its
-    /// certificate. `require`, `verify-ca` and `verify-full` all verify certificate and name.
+    /// certificate; off this machine it has to be said, like any other. `require`, `verify-ca` and `verify-full` all verify
+    /// certificate and name.
     pub(super) fn parse(url: &str, connect_timeout: Duration) -> Result<Self, Error> {
-        let Ours { url, root, pooled } = ours(url);
-        let speech = match pooled.as_deref() {
+        let (mut config, given) = read(url)?;
+        Protection::read(&config, given.says_sslmode)?;
+        let speech = match given.pooled.as_deref() {
             None | Some("session") => Speech::Own,
             Some("transaction") => Speech::Borrowed(Arc::default()),
             Some(_) => {
                 let why = "pool_mode is session or transaction";
-                return Err(Error::new(Kind::Unsafe, "reading the database URL").because(why));
+                return Err(Error::new(Kind::Unsafe, READING).because(why));
             }
         };
-        // The parser's own message may quote a piece of the password: it is not passed on.
-        let mut config: Config = url.parse().map_err(|_| {
-            Error::new(Kind::Unsafe, "reading the database URL").because(
-                "it is not a PostgreSQL URL; use postgres://user:password@host:port/database \
-                 and percent-encode special characters in the password",
-            )
-        })?;
         config
             .connect_timeout(connect_timeout)
             .keepalives(true)
@@ -71,7 +69,7 @@ impl Target {
         if config.get_application_name().is_none() {
             config.application_name("hapax");
         }
-        let tls = MakeRustlsConnect::new(tls(config.get_ssl_mode(), root.as_deref())?);
+        let tls = MakeRustlsConnect::new(tls(config.get_ssl_mode(), given.root.as_deref())?);
         Ok(Self {
             config,
             tls,
@@ -100,37 +98,54 @@ impl Target {
     }
 }
 
-/// A URL for the driver, and what it does not know.
-struct Ours {
-    url: String,
+/// The parts of a URL that the driver does not know, or does not tell.
+#[derive(Default)]
+pub(super) struct Given {
     root: Option<String>,
     pooled: Option<String>,
+    /// Whether it names an `sslmode`.
+    pub(super) says_sslmode: bool,
+}
+
+/// What the driver reads of a URL, and what it does not.
+pub(super) fn read(url: &str) -> Result<(Config, Given), Error> {
+    let (url, given) = ours(url);
+    // The parser's own message may quote a piece of the password: it is not passed on.
+    let config = url.parse().map_err(|_| {
+        Error::new(Kind::Unsafe, READING).because(
+            "it is not a PostgreSQL URL; use postgres://user:password@host:port/database \
+             and percent-encode special characters in the password",
+        )
+    })?;
+    Ok((config, given))
 }
 
 /// Takes the parameters out of the URL that the driver does not know.
-fn ours(url: &str) -> Ours {
+fn ours(url: &str) -> (String, Given) {
     let query = url
         .rfind('@')
         .and_then(|at| url[at..].find('?').map(|mark| at + mark))
         .or_else(|| url.find('?'));
+    let mut given = Given::default();
     let Some(mark) = query else {
-        return Ours {
-            url: url.to_owned(),
-            root: None,
-            pooled: None,
-        };
+        return (url.to_owned(), given);
     };
-    let (mut root, mut pooled) = (None, None);
     let kept: Vec<&str> = url[mark + 1..]
         .split('&')
         .filter_map(|pair| match pair.split_once('=') {
-            Some(("sslmode", "verify-ca" | "verify-full")) => Some("sslmode=require"),
+            Some(("sslmode", mode)) => {
+                given.says_sslmode = true;
+                match mode {
+                    "verify-ca" | "verify-full" => Some("sslmode=require"),
+                    _ => Some(pair),
+                }
+            }
             Some(("sslrootcert", path)) => {
-                root = Some(path.replace("%2F", "/").replace("%2f", "/"));
+                given.root = Some(path.replace("%2F", "/").replace("%2f", "/"));
                 None
             }
             Some(("pool_mode", mode)) => {
-                pooled = Some(mode.to_owned());
+                given.pooled = Some(mode.to_owned());
                 None
             }
             _ => Some(pair),
@@ -138,11 +153,7 @@ fn ours(url: &str) -> Ours {
         .collect();
     let kept = kept.join("&");
     let mark_or_not = if kept.is_empty() { "" } else { "?" };
-    Ours {
-        url: format!("{}{mark_or_not}{kept}", &url[..mark]),
-        root,
-        pooled,
-    }
+    (format!("{}{mark_or_not}{kept}", &url[..mark]), given)
 }
 
 fn tls(mode: SslMode, root: Option<&str>) -> Result<ClientConfig, Error> {
@@ -227,22 +238,22 @@ mod tests {
 
     #[test]
     fn verifying_modes_of_libpq_are_understood() {
-        let Ours { url, root, pooled } = ours(
+        let (url, given) = ours(
             "postgres://u:p@h/db?sslmode=verify-full&sslrootcert=%2Fetc/ca.pem&application_name=x",
         );
-        assert_eq!(pooled, None);
+        assert_eq!(given.pooled, None);
         assert_eq!(
             url,
             "postgres://u:p@h/db?sslmode=require&application_name=x"
         );
-        assert_eq!(root.as_deref(), Some("/etc/ca.pem"));
+        assert_eq!(given.root.as_deref(), Some("/etc/ca.pem"));
     }
 
     #[test]
     fn a_url_of_a_pooler_says_so() {
         let parse = |mode| {
             Target::parse(
-                &format!("postgres://u@h/db?pool_mode={mode}&application_name=x"),
+                &format!("postgres://u@localhost/db?pool_mode={mode}&application_name=x"),
                 Duration::from_secs(1),
             )
         };

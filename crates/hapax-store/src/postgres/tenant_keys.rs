@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::PgLedger;
 use super::columns::{Param, get};
-use super::reader::Reader;
+use super::reader::{READ, Reader};
 use crate::row::Row as Stored;
 use crate::vault::{self, Keys, ROTATED_MAX, Ring, Rings, TenantKeys, Vault, Wrapped};
 
@@ -19,12 +19,15 @@ pub(super) const PUT: &str = include_str!("../../sql/postgres/tenant_key_put.sql
 const MASTERS: &str = include_str!("../../sql/postgres/tenant_key_masters.sql");
 const BEHIND: &str = include_str!("../../sql/postgres/tenant_key_behind.sql");
 const REWRAP: &str = include_str!("../../sql/postgres/tenant_key_rewrap.sql");
+const PLAIN_TENANTS: &str = include_str!("../../sql/postgres/plain_tenants.sql");
+const SHARED_SECRET: &str = include_str!("../../sql/postgres/shared_secret.sql");
 const SHRED: &str = include_str!("../../sql/postgres/tenant_key_shred.sql");
 
 /// How often a new key is tried. Each further try means that another node added one in between.
 const TRIES: usize = 8;
 
-/// Refuses a database whose bodies could not be read, before anything is.
+/// Refuses a database whose bodies could not be read, before anything is. Where there are no keys yet, whoever has stored
+/// something did so plain, and gets a key that says so.
 pub(super) async fn check(reader: &Reader, vault: Option<&Vault>) -> Result<(), Error> {
     let rows = reader
         .as_janitor("looking for tenants' keys", MASTERS, &[])
@@ -33,7 +36,25 @@ pub(super) async fn check(reader: &Reader, vault: Option<&Vault>) -> Result<(), 
         .iter()
         .map(|row| get(row, 0))
         .collect::<Result<_, _>>()?;
-    vault::check(vault, &masters)
+    vault::check(vault, &masters)?;
+    let Some(vault) = vault.filter(|_| masters.is_empty()) else {
+        return Ok(());
+    };
+    let operation = "looking for tenants who stored something plain";
+    for row in reader.as_janitor(operation, PLAIN_TENANTS, &[]).await? {
+        let minted = vault.mint_beside_plain(get(&row, 0)?)?;
+        add(reader, &minted).await?;
+    }
+    Ok(())
+}
+
+/// Whether the key was added; not if the tenant has one of that number.
+async fn add(reader: &Reader, key: &Wrapped) -> Result<bool, Error> {
+    let operation = "adding a tenant's key";
+    let added = reader
+        .scoped_write(operation, SET_TENANT, &key.tenant, PUT, &params(key))
+        .await?;
+    Ok(!added.is_empty())
 }
 
 impl PgLedger {
@@ -72,21 +93,19 @@ impl PgLedger {
             let has = |ring: Option<&Ring>| {
                 ring.is_some_and(|ring| wanted.iter().all(|id| ring.has(*id)))
             };
-            if wanted.is_empty() || has(rings.get(tenant)) {
+            if has(rings.get(tenant)) {
                 continue;
             }
             let ring = match vault.fresh(tenant) {
-                Some(ring) if has(Some(&ring)) => Some(ring),
-                Some(_) | None => self.read_again(vault, tenant).await?,
+                Some(ring) if has(Some(&ring)) => ring,
+                Some(_) | None => vault::to_read_with(self.read_again(vault, tenant).await?),
             };
-            if let Some(ring) = ring {
-                rings.insert(tenant, ring);
-            }
+            rings.insert(tenant, ring);
         }
         Ok(rings)
     }
 
-    /// One tenant's keys to read with, among them these if there are such.
+    /// One tenant's keys to read with, among them these if there are such. None without a vault.
     pub(super) async fn ring_with(
         &self,
         tenant: Tenant,
@@ -96,10 +115,11 @@ impl PgLedger {
         let Some(vault) = &self.vault else {
             return Ok(None);
         };
-        match vault.fresh(tenant) {
-            Some(ring) if wanted.iter().all(|id| ring.has(*id)) => Ok(Some(ring)),
-            Some(_) | None => self.read_again(vault, tenant).await,
-        }
+        let ring = match vault.fresh(tenant) {
+            Some(ring) if wanted.iter().all(|id| ring.has(*id)) => ring,
+            Some(_) | None => vault::to_read_with(self.read_again(vault, tenant).await?),
+        };
+        Ok(Some(ring))
     }
 
     async fn make_ring(&self, vault: &Vault, tenant: Uuid) -> Result<Arc<Ring>, Error> {
@@ -118,7 +138,7 @@ impl PgLedger {
         vault.refresh(tenant, self.list(tenant).await)
     }
 
-    async fn list(&self, tenant: Uuid) -> Result<Vec<Wrapped>, Error> {
+    pub(super) async fn list(&self, tenant: Uuid) -> Result<Vec<Wrapped>, Error> {
         let rows = self
             .reader
             .scoped(
@@ -132,19 +152,49 @@ impl PgLedger {
         rows.iter().map(wrapped).collect()
     }
 
+    /// Gives the tenant a new key. Of one who has none something may be stored plain.
+    pub(super) async fn renew(&self, tenant: Tenant) -> Result<Uuid, Error> {
+        let operation = "renewing a tenant's key";
+        let Some(vault) = &self.vault else {
+            return Err(vault::absent(operation));
+        };
+        let tenant = tenant.as_uuid();
+        for _ in 0..TRIES {
+            let ring = vault.ring(&self.list(tenant).await?)?;
+            let minted = match &ring {
+                Some(_) => vault.mint(tenant, ring.as_ref())?,
+                None => vault.mint_beside_plain(tenant)?,
+            };
+            if self.put(&minted).await? {
+                vault.keep(tenant, &self.list(tenant).await?)?;
+                return Ok(minted.key_id);
+            }
+        }
+        Err(Error::new(Kind::Unavailable, operation).because("other nodes renew it all the time"))
+    }
+
+    /// Puts these wrapped forms in place of those that nobody changed meanwhile, under the current master key. Returns how
+    /// many it replaced.
+    pub(super) async fn replace(
+        &self,
+        operation: &'static str,
+        old: &[Wrapped],
+        new: &[Vec<u8>],
+    ) -> Result<usize, Error> {
+        let vault = self.vault.as_deref();
+        let master = vault.ok_or_else(|| vault::absent(operation))?.master_id();
+        let tenants: Vec<Uuid> = old.iter().map(|key| key.tenant).collect();
+        let numbers: Vec<i64> = old.iter().map(|key| key.number).collect();
+        let ids: Vec<Uuid> = old.iter().map(|key| key.key_id).collect();
+        let before: Vec<&[u8]> = old.iter().map(|key| key.bytes.as_slice()).collect();
+        let params: [Param<'_>; 6] = [&tenants, &numbers, &ids, &before, &master, &new];
+        let changed = self.reader.as_janitor(operation, REWRAP, &params).await?;
+        Ok(changed.len())
+    }
+
     /// Whether the key was added; not if the tenant has one of that number.
     async fn put(&self, key: &Wrapped) -> Result<bool, Error> {
-        let added = self
-            .reader
-            .scoped_write(
-                "adding a tenant's key",
-                SET_TENANT,
-                &key.tenant,
-                PUT,
-                &params(key),
-            )
-            .await?;
-        Ok(!added.is_empty())
+        add(&self.reader, key).await
     }
 }
 
@@ -176,14 +226,9 @@ impl TenantKeys for PgLedger {
                 let old: Vec<Wrapped> = rows.iter().map(wrapped).collect::<Result<_, _>>()?;
                 let new = old.iter().map(|key| Ok(vault.rewrap(key)?.bytes));
                 let new: Vec<Vec<u8>> = new.collect::<Result<_, Error>>()?;
-                let tenants: Vec<Uuid> = old.iter().map(|key| key.tenant).collect();
-                let numbers: Vec<i64> = old.iter().map(|key| key.number).collect();
-                let ids: Vec<Uuid> = old.iter().map(|key| key.key_id).collect();
-                let masters: Vec<&str> = old.iter().map(|key| key.kek_id.as_str()).collect();
-                let params: [Param<'_>; 6] = [&tenants, &numbers, &ids, &masters, &master, &new];
-                let changed = self.reader.as_janitor(operation, REWRAP, &params).await?;
-                if old.is_empty() || !changed.is_empty() {
-                    return Ok(changed.len());
+                let changed = self.replace(operation, &old, &new).await?;
+                if old.is_empty() || changed > 0 {
+                    return Ok(changed);
                 }
             }
             Err(Error::new(Kind::Unavailable, operation).because("others rotate them as well"))
@@ -191,23 +236,25 @@ impl TenantKeys for PgLedger {
     }
 
     fn renew_key(&self, tenant: Tenant) -> Answer<'_, Uuid> {
+        Box::pin(self.renew(tenant))
+    }
+
+    fn shared_secret(&self) -> Answer<'_, [u8; 32]> {
         Box::pin(async move {
-            let operation = "renewing a tenant's key";
-            let Some(vault) = &self.vault else {
-                return Err(vault::absent(operation));
-            };
-            let tenant = tenant.as_uuid();
-            for _ in 0..TRIES {
-                let ring = vault.ring(&self.list(tenant).await?)?;
-                let minted = vault.mint(tenant, ring.as_ref())?;
-                if self.put(&minted).await? {
-                    vault.keep(tenant, &self.list(tenant).await?)?;
-                    return Ok(minted.key_id);
-                }
-            }
-            Err(Error::new(Kind::Unavailable, operation)
-                .because("other nodes renew it all the time"))
+            let operation = "reading the shared secret";
+            let rows = self
+                .reader
+                .transaction(operation, READ, None, SHARED_SECRET, &[])
+                .await?;
+            let secret: Option<Vec<u8>> = rows.first().map(|row| get(row, 0)).transpose()?;
+            secret
+                .and_then(|secret| secret.try_into().ok())
+                .ok_or_else(|| Error::new(Kind::Corrupt, operation))
         })
+    }
+
+    fn seal_all(&self, tenant: Tenant) -> Answer<'_, usize> {
+        Box::pin(self.seal_everything(tenant))
     }
 
     fn shred(&self, tenant: Tenant) -> Answer<'_, usize> {

@@ -7,13 +7,17 @@ use uuid::Uuid;
 
 use super::PgLedger;
 use super::columns::{get, moment};
-use crate::token::{Token, TokenId, Tokens};
+use crate::token::{SessionId, Token, TokenId, Tokens};
 
 const SET_TOKEN: &str = include_str!("../../sql/postgres/set_token.sql");
 const FIND: &str = include_str!("../../sql/postgres/token_find.sql");
 const LIST: &str = include_str!("../../sql/postgres/token_list.sql");
 const PUT: &str = include_str!("../../sql/postgres/token_put.sql");
 const REVOKE: &str = include_str!("../../sql/postgres/token_revoke.sql");
+
+const SET_SESSION: &str = include_str!("../../sql/postgres/set_session.sql");
+const END_SESSION: &str = include_str!("../../sql/postgres/ended_session_put.sql");
+const HAS_ENDED: &str = include_str!("../../sql/postgres/ended_session_find.sql");
 
 const LIST_MAX: i64 = 10_000;
 
@@ -61,6 +65,32 @@ impl Tokens for PgLedger {
                 .as_janitor("revoking the token", REVOKE, &[&id.0, &now])
                 .await?;
             Ok(!rows.is_empty())
+        })
+    }
+
+    fn end_session(&self, id: SessionId, expires_at: Time) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let (expires_at, now) = (moment(expires_at.as_ms()), moment(self.now().as_ms()));
+            self.reader
+                .as_janitor("ending a session", END_SESSION, &[&id.0, &expires_at, &now])
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn has_ended(&self, id: SessionId) -> Answer<'_, bool> {
+        Box::pin(async move {
+            let rows = self
+                .reader
+                .scoped(
+                    "finding the session",
+                    SET_SESSION,
+                    &id.0,
+                    HAS_ENDED,
+                    &[&id.0],
+                )
+                .await?;
+            rows.first().map_or(Ok(false), |row| get(row, 0))
         })
     }
 }

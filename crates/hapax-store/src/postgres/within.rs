@@ -159,7 +159,7 @@ impl<'a> Within<'a, '_> {
             return Ok(None);
         };
         let row = columns::stored(row)?;
-        let ring = if vault::wanted(&row).is_empty() {
+        let ring = if self.vault.is_none() && vault::wanted(&row).is_empty() {
             None
         } else {
             self.ring(tenant).await?

@@ -16,8 +16,9 @@ pub(super) type Field = (&'static str, Vec<u8>);
 const OF_A_LEASE: [&str; 4] = ["epoch", "lease_owner", "lease_until", "doubt"];
 
 /// What a sweep takes away: everything that was asked or answered, and who held it.
-pub(super) const OF_A_LIFE: [&str; 15] = [
+pub(super) const OF_A_LIFE: [&str; 16] = [
     "write",
+    "mac",
     "epoch",
     "lease_owner",
     "lease_until",

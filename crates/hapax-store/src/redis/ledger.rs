@@ -1,6 +1,7 @@
 //! The ledger in Redis alone: a compare-and-set script per record. What it acknowledged may be lost when a primary
 //! fails, and it says so. It lists nothing and keeps no audit trail: that needs a database.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use super::answer;
 use super::fields;
 use super::inspect::{self, Server};
 use super::link::{Limits, Link};
+use super::mark::{self, Marks};
 use super::names;
 use super::script::{Script, Wait};
 use super::target::Target;
@@ -46,8 +48,11 @@ pub struct RedisOptions {
     pub clock: Clock,
     /// Before every name in Redis, so that two ledgers can share a server. Letters, digits and `-_.:`.
     pub prefix: String,
-    /// Whose keys seal what is asked and answered. Without it nothing is sealed.
+    /// Whose keys seal what is asked and answered, and mark it. Without it nothing is sealed.
     pub keys: Option<Arc<dyn TenantKeys>>,
+    /// The secret that marks outcomes of tenants without keys of their own, the same on all nodes: an outcome that something
+    /// else wrote is an error. With neither this nor `keys` of a vault outcomes are not marked, and Redis is trusted.
+    pub secret: Option<[u8; 32]>,
     /// How many connections carry writes that wait for replicas: such a wait stops everything behind it on its
     /// connection.
     pub waiting_links: usize,
@@ -63,6 +68,7 @@ impl Default for RedisOptions {
             clock: Clock::system(),
             prefix: "hapax".to_owned(),
             keys: None,
+            secret: None,
             waiting_links: 8,
             connect_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(5),
@@ -110,7 +116,7 @@ pub struct RedisLedger {
     check: Script,
     server_clock: DbClock,
     clock: Clock,
-    keys: Option<Arc<dyn TenantKeys>>,
+    marks: Marks,
 }
 
 impl fmt::Debug for RedisLedger {
@@ -174,7 +180,7 @@ impl RedisLedger {
             sweep: Script::new(SWEEP),
             check,
             clock: options.clock,
-            keys: options.keys,
+            marks: Marks::new(options.keys, options.secret, options.prefix.into_bytes()),
         })
     }
 
@@ -237,11 +243,10 @@ impl RedisLedger {
     async fn one(&self, step: Move) -> Result<Swap, Error> {
         let Move { expect, next, .. } = &step;
         let (id, tenant) = (next.id, next.scope.tenant);
-        let keys = match &self.keys {
-            Some(keys) => keys.sealing_keys(tenant).await?,
-            None => vault::Keys::default(),
-        };
-        let change = fields::change(step.write(), Row::of(next, keys.ring())?);
+        let keys = self.marks.writing(tenant).await?;
+        let mut change = fields::change(step.write(), Row::of(next, keys.ring())?);
+        let mark = self.marks.of_record(&keys, next);
+        change.set.extend(mark.map(|mark| (mark::FIELD, mark)));
         let shard = &self.shards[names::number(id)];
         let member = names::member(tenant, id);
         let expected = expect.map_or(String::new(), |version| version.0.to_string());
@@ -280,7 +285,7 @@ impl RedisLedger {
             answer::Swapped::Written => self.waited(replicas).map(|()| Swap::Written),
             answer::Swapped::Stored(fields) if fields.is_empty() => Ok(Swap::Stale(None)),
             answer::Swapped::Stored(fields) => {
-                let stored = self.open_row(fields::row(fields)?).await?;
+                let stored = self.opened((tenant, id), fields).await?;
                 Ok(Swap::Stale(Some(Box::new(stored))))
             }
         }
@@ -303,16 +308,22 @@ impl RedisLedger {
         }
     }
 
-    async fn open_row(&self, row: Row) -> Result<Record, Error> {
-        let wanted = vault::wanted(&row);
-        let keys = match &self.keys {
-            Some(keys) if !wanted.is_empty() => {
-                let tenant = Tenant::from_uuid(row.tenant_id);
-                keys.opening_keys(tenant, wanted).await?
-            }
-            Some(_) | None => vault::Keys::default(),
-        };
-        row.open(keys.ring())
+    /// The record in these fields, if what it says happened was written by hapax, for this tenant and id.
+    async fn opened(
+        &self,
+        (tenant, id): (Tenant, RecordId),
+        mut fields: HashMap<String, Vec<u8>>,
+    ) -> Result<Record, Error> {
+        let mark = fields.remove(mark::FIELD);
+        let row = fields::row(fields)?;
+        let keys = self.marks.reading(tenant, vault::wanted(&row)).await?;
+        let record = row.open(keys.ring())?;
+        if (record.scope.tenant, record.id) != (tenant, id) {
+            let why = "it is of another tenant, or of another key";
+            return Err(Error::new(Kind::Corrupt, READING).because(why));
+        }
+        self.marks.check_record(&keys, &record, mark.as_ref())?;
+        Ok(record)
     }
 
     async fn read(&self, tenant: Tenant, id: RecordId) -> Result<Option<Record>, Error> {
@@ -325,7 +336,7 @@ impl RedisLedger {
         if found.is_empty() {
             return Ok(None);
         }
-        self.open_row(fields::row(found)?).await.map(Some)
+        self.opened((tenant, id), found).await.map(Some)
     }
 
     /// How many records of each shard have something to sweep.

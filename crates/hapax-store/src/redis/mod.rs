@@ -11,6 +11,7 @@ mod fields;
 mod inspect;
 mod ledger;
 mod link;
+mod mark;
 mod names;
 mod rates;
 mod replays;

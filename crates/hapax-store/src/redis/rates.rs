@@ -17,6 +17,8 @@ use super::spare::{Spare, Words};
 use super::target::Target;
 
 const TAKE: &str = include_str!("../../lua/take.lua");
+/// The longest that there is no room for one request: a burst is a second's, and the script rounds.
+const WAIT_MAX: Duration = Duration::from_secs(2);
 const WORDS: Words = Words {
     back: "nodes share the rates of tenants",
     gone: "each node counts the requests of a tenant by itself",
@@ -112,12 +114,13 @@ impl RedisRates {
             tenant.simple()
         );
         let each = (1_000_000.0 / f64::from(per_second.max(1))).to_string();
+        let wanted_at_most = wanted;
         let (burst, wanted) = (per_second.max(1).to_string(), wanted.to_string());
         let arguments = [each.as_bytes(), burst.as_bytes(), wanted.as_bytes()];
         let link = &self.counts.spare.link;
         let answer = self.counts.take.run(link, &[&name], &arguments, None).await;
         self.counts.spare.heard(&answer);
-        taken(&answer.ok()?.0)
+        taken(&answer.ok()?.0, wanted_at_most)
     }
 }
 
@@ -127,15 +130,16 @@ impl Drop for RedisRates {
     }
 }
 
-/// The two numbers of the script's answer.
-fn taken(answer: &Value) -> Option<Taken> {
+/// The two numbers of the script's answer, as far as the script itself goes: a count that something else wrote grants no more
+/// than was asked for, and holds a tenant up no longer than a full burst lasts.
+fn taken(answer: &Value, wanted: u32) -> Option<Taken> {
     let Value::Array(parts) = answer else {
         return None;
     };
     match parts.as_slice() {
         [Value::Int(requests), Value::Int(wait)] => Some(Taken {
-            requests: u32::try_from(*requests).ok()?,
-            wait: Duration::from_millis(u64::try_from(*wait).ok()?),
+            requests: u32::try_from(*requests).ok()?.min(wanted),
+            wait: Duration::from_millis(u64::try_from(*wait).ok()?).min(WAIT_MAX),
         }),
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! Settled outcomes in Redis, shared by nodes, in front of a SQL ledger. It answers replays, grants nothing, and is
 //! never needed: a Redis that is away or slow is passed by.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,11 +16,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use super::answer;
+use super::fields::{self, Field};
 use super::link::Limits;
+use super::mark::{self, Marks};
 use super::script::Script;
 use super::spare::{Spare, Words};
 use super::target::Target;
-use super::{answer, fields};
 use crate::row::Row;
 use crate::vault::{self, TenantKeys};
 
@@ -42,8 +45,11 @@ pub struct ReplayOptions {
     pub prefix: String,
     /// Which ledger this is a cache of: entries of another one are never seen.
     pub ledger: Uuid,
-    /// Whose keys seal what is asked and answered. Without it nothing is sealed.
+    /// Whose keys seal what is asked and answered, and mark it. Without it nothing is sealed.
     pub keys: Option<Arc<dyn TenantKeys>>,
+    /// The secret that marks entries of tenants without keys of their own, the same on all nodes: an entry that something else
+    /// wrote is none. With neither this nor `keys` of a vault entries are not marked, and Redis is trusted.
+    pub secret: Option<[u8; 32]>,
     /// How long an answer may take; after that the ledger is asked.
     pub answer_timeout: Duration,
     /// The longest that an entry stays, however long its record answers.
@@ -60,6 +66,7 @@ impl ReplayOptions {
             prefix: "hapax".to_owned(),
             ledger,
             keys: None,
+            secret: None,
             answer_timeout: Duration::from_millis(50),
             keep: Duration::from_secs(3600),
             body_bytes_max: 256 << 10,
@@ -92,6 +99,7 @@ impl fmt::Debug for RedisReplays {
 struct Cache {
     spare: Spare,
     keep: Script,
+    marks: Marks,
     options: ReplayOptions,
 }
 
@@ -115,6 +123,11 @@ impl RedisReplays {
         let cache = Arc::new(Cache {
             spare: Spare::new(target, limits, WORDS),
             keep: Script::new(KEEP),
+            marks: Marks::new(
+                options.keys.clone(),
+                options.secret,
+                options.ledger.as_bytes().to_vec(),
+            ),
             options,
         });
         let (todo, waiting) = mpsc::channel(WAITING_MAX);
@@ -215,18 +228,24 @@ impl Cache {
         let get = cmd("HGETALL").arg(self.name(tenant, id)).take();
         let answer = self.spare.link.send(&get).await;
         self.spare.heard(&answer);
-        let Some(mut found) = answer.ok().and_then(answer::fields) else {
+        let Some(found) = answer.ok().and_then(answer::fields) else {
             return (None, "away");
         };
-        let Some(count) = found.remove("purges") else {
+        let Some(count) = found.get("purges") else {
             return (None, "miss");
         };
-        if count != purges.to_string().into_bytes() {
+        if *count != purges.to_string().into_bytes() {
             return (None, "stale");
         }
-        match self.open(found).await {
-            Ok(record) if record.id == id && record.scope.tenant == tenant => (Some(record), "hit"),
-            Ok(_) => (None, "unreadable"),
+        match self.open(tenant, id, found).await {
+            Ok(Some(record)) if record.id == id && record.scope.tenant == tenant => {
+                (Some(record), "hit")
+            }
+            Ok(Some(_)) => (None, "unreadable"),
+            Ok(None) => {
+                self.marks.refused("cache");
+                (None, "refused")
+            }
             Err(error) => {
                 tracing::debug!(%error, "an entry of the replay cache is not readable");
                 (None, "unreadable")
@@ -234,20 +253,22 @@ impl Cache {
         }
     }
 
+    /// The record in these fields; none if something else wrote them.
     async fn open(
         &self,
-        found: std::collections::HashMap<String, Vec<u8>>,
-    ) -> Result<Record, Error> {
+        tenant: Tenant,
+        id: RecordId,
+        mut found: HashMap<String, Vec<u8>>,
+    ) -> Result<Option<Record>, Error> {
+        // Nothing of an entry is read before its mark is known to be ours.
+        let keys = self.marks.reading(tenant, Vec::new()).await?;
+        if !self.marks.knows_fields(&keys, &named(tenant, id), &found) {
+            return Ok(None);
+        }
+        found.remove(mark::FIELD);
         let row = fields::row(found)?;
-        let wanted = vault::wanted(&row);
-        let keys = match &self.options.keys {
-            Some(keys) if !wanted.is_empty() => {
-                let tenant = Tenant::from_uuid(row.tenant_id);
-                keys.opening_keys(tenant, wanted).await?
-            }
-            Some(_) | None => vault::Keys::default(),
-        };
-        row.open(keys.ring())
+        let keys = self.marks.reading(tenant, vault::wanted(&row)).await?;
+        row.open(keys.ring()).map(Some)
     }
 
     async fn act(&self, todo: Todo) {
@@ -260,7 +281,7 @@ impl Cache {
                 record,
                 purges,
                 stays,
-            } => match self.fields(&record).await {
+            } => match self.fields(&record, purges).await {
                 Ok(fields) => self.put(&record, &fields, purges, stays).await,
                 Err(error) => tracing::debug!(%error, "an outcome is not kept in the replay cache"),
             },
@@ -272,16 +293,19 @@ impl Cache {
         }
     }
 
-    /// The fields to send, sealed where the tenant's are.
-    async fn fields(&self, record: &Record) -> Result<Vec<fields::Field>, Error> {
-        let keys = match &self.options.keys {
-            Some(keys) => keys.sealing_keys(record.scope.tenant).await?,
-            None => vault::Keys::default(),
-        };
-        Ok(fields::fields(Row::of(record, keys.ring())?))
+    /// The fields to send, sealed where the tenant's are, and marked.
+    async fn fields(&self, record: &Record, purges: u64) -> Result<Vec<Field>, Error> {
+        let keys = self.marks.writing(record.scope.tenant).await?;
+        let mut sent = fields::fields(Row::of(record, keys.ring())?);
+        sent.push(("purges", purges.to_string().into_bytes()));
+        let name = named(record.scope.tenant, record.id);
+        let mark = self.marks.of_fields(&keys, &name, &sent);
+        sent.pop();
+        sent.extend(mark.map(|mark| (mark::FIELD, mark)));
+        Ok(sent)
     }
 
-    async fn put(&self, record: &Record, fields: &[fields::Field], purges: u64, stays: Duration) {
+    async fn put(&self, record: &Record, fields: &[Field], purges: u64, stays: Duration) {
         let (version, purges) = (record.version.0.to_string(), purges.to_string());
         let stays = stays.as_millis().max(1).to_string();
         let mut arguments: Vec<&[u8]> =
@@ -305,6 +329,11 @@ impl Cache {
             id.as_uuid().simple()
         )
     }
+}
+
+/// Whose entry it is, and of which record.
+fn named(tenant: Tenant, id: RecordId) -> Vec<u8> {
+    [tenant.as_uuid().into_bytes(), id.as_uuid().into_bytes()].concat()
 }
 
 /// Only what can be replayed is kept, and nothing large.

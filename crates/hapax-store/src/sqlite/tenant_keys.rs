@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hapax_core::{Answer, Error, Kind, Tenant, Time};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::SqliteLedger;
@@ -17,19 +17,43 @@ const PUT: &str = include_str!("../../sql/sqlite/tenant_key_put.sql");
 const MASTERS: &str = include_str!("../../sql/sqlite/tenant_key_masters.sql");
 const BEHIND: &str = include_str!("../../sql/sqlite/tenant_key_behind.sql");
 const REWRAP: &str = include_str!("../../sql/sqlite/tenant_key_rewrap.sql");
+const PLAIN_TENANTS: &str = include_str!("../../sql/sqlite/plain_tenants.sql");
+const SHARED_SECRET: &str = include_str!("../../sql/sqlite/shared_secret.sql");
 const SHRED: &str = include_str!("../../sql/sqlite/tenant_key_shred.sql");
 
 /// Refuses a file whose bodies could not be read, before anything is.
 pub(super) fn check(connection: &Connection, vault: Option<&Vault>) -> Result<(), Error> {
-    let masters = || -> rusqlite::Result<Vec<String>> {
-        let mut statement = connection.prepare(MASTERS)?;
+    let masters = masters(connection).map_err(|error| failed("opening the ledger", error))?;
+    vault::check(vault, &masters)
+}
+
+/// Where there are no keys yet, whoever has stored something did so plain, and gets a key that says so.
+pub(super) fn meet(connection: &mut Connection, vault: &Vault, now: Time) -> Result<(), Error> {
+    let operation = "looking for tenants who stored something plain";
+    let failed = |error| failed(operation, error);
+    if !masters(connection).map_err(failed)?.is_empty() {
+        return Ok(());
+    }
+    // All of them or none: of those left out everything plain would be refused.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    let tenants = || -> rusqlite::Result<Vec<[u8; 16]>> {
+        let mut statement = transaction.prepare(PLAIN_TENANTS)?;
         let rows = statement.query_map([], |row| row.get(0))?;
         rows.collect()
     };
-    vault::check(
-        vault,
-        &masters().map_err(|error| failed("opening the ledger", error))?,
-    )
+    for tenant in tenants().map_err(failed)? {
+        let minted = vault.mint_beside_plain(Uuid::from_bytes(tenant))?;
+        put(&transaction, &minted, now).map_err(|fault| fault.into_error(operation))?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+fn masters(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(MASTERS)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
 }
 
 /// The record in `row`, with the keys it needs. `connection` sees only what is committed.
@@ -38,37 +62,37 @@ pub(super) fn open(
     vault: Option<&Vault>,
     row: Row,
 ) -> Result<hapax_core::Record, Fault> {
-    let wanted = vault::wanted(&row);
-    let Some(vault) = vault.filter(|_| !wanted.is_empty()) else {
+    let Some(vault) = vault else {
         return Ok(row.open(None)?);
     };
-    let tenant = row.tenant_id;
+    let (tenant, wanted) = (row.tenant_id, vault::wanted(&row));
     let ring = match vault.fresh(tenant) {
-        Some(ring) if wanted.iter().all(|id| ring.has(*id)) => Some(ring),
-        Some(_) | None => read_again(connection, vault, tenant)?,
+        Some(ring) if wanted.iter().all(|id| ring.has(*id)) => ring,
+        Some(_) | None => vault::to_read_with(read_again(connection, vault, tenant)?),
     };
-    Ok(row.open(ring.as_deref())?)
+    Ok(row.open(Some(&ring))?)
 }
 
-/// The tenant's keys, those known a moment ago or read again. `connection` sees only what is committed.
+/// The keys to read the tenant's with, those known a moment ago or read again. `connection` sees only what is committed.
 pub(super) fn known(
     connection: &Connection,
     vault: &Vault,
     tenant: Uuid,
-) -> Result<Option<Arc<Ring>>, Fault> {
+) -> Result<Arc<Ring>, Fault> {
     match vault.fresh(tenant) {
-        Some(ring) => Ok(Some(ring)),
-        None => read_again(connection, vault, tenant),
+        Some(ring) => Ok(ring),
+        None => Ok(vault::to_read_with(read_again(connection, vault, tenant)?)),
     }
 }
 
-/// The tenant's keys as this connection sees them. Never remembered: what it sees may be rolled back.
+/// The keys to read the tenant's with as this connection sees them. Never remembered: what it sees may be rolled back.
 pub(super) fn seen(
     connection: &Connection,
     vault: &Vault,
     tenant: Uuid,
-) -> Result<Option<Arc<Ring>>, Fault> {
-    Ok(vault.ring(&list(connection, tenant)?)?.map(Arc::new))
+) -> Result<Arc<Ring>, Fault> {
+    let ring = vault.ring(&list(connection, tenant)?)?;
+    Ok(vault::to_read_with(ring.map(Arc::new)))
 }
 
 /// The keys to write with inside a caller's transaction, made if there are none. Never remembered: the
@@ -128,22 +152,43 @@ impl SqliteLedger {
             let has = |ring: Option<&Ring>| {
                 ring.is_some_and(|ring| wanted.iter().all(|id| ring.has(*id)))
             };
-            if wanted.is_empty() || has(rings.get(tenant)) {
+            if has(rings.get(tenant)) {
                 continue;
             }
             let ring = match vault.fresh(tenant) {
-                Some(ring) if has(Some(&ring)) => Some(ring),
+                Some(ring) if has(Some(&ring)) => ring,
                 Some(_) | None => {
                     let shared = vault.clone();
-                    self.read(move |connection| read_again(connection, &shared, tenant))
-                        .await?
+                    let read = self.read(move |connection| read_again(connection, &shared, tenant));
+                    vault::to_read_with(read.await?)
                 }
             };
-            if let Some(ring) = ring {
-                rings.insert(tenant, ring);
-            }
+            rings.insert(tenant, ring);
         }
         Ok(rings)
+    }
+
+    /// Gives the tenant a new key. Of one who has none something may be stored plain.
+    pub(super) async fn renew(&self, tenant: Tenant) -> Result<Uuid, Error> {
+        let Some(vault) = self.vault.clone() else {
+            return Err(vault::absent("renewing a tenant's key"));
+        };
+        let (tenant, now) = (tenant.as_uuid(), self.clock.now());
+        let shared = vault.clone();
+        let (key_id, stored) = self
+            .write(1, 0, move |connection| {
+                let ring = shared.ring(&list(connection, tenant)?)?;
+                let minted = match &ring {
+                    Some(_) => shared.mint(tenant, ring.as_ref())?,
+                    None => shared.mint_beside_plain(tenant)?,
+                };
+                // Nobody else writes meanwhile, so its number is free.
+                let wrote = put(connection, &minted, now)?;
+                Ok(((minted.key_id, list(connection, tenant)?), effect(wrote)))
+            })
+            .await?;
+        vault.keep(tenant, &stored)?;
+        Ok(key_id)
     }
 
     async fn make_ring(&self, vault: &Arc<Vault>, tenant: Uuid) -> Result<Arc<Ring>, Error> {
@@ -181,13 +226,13 @@ impl TenantKeys for SqliteLedger {
             };
             let tenant = tenant.as_uuid();
             let ring = match vault.fresh(tenant) {
-                Some(ring) if wanted.iter().all(|id| ring.has(*id)) => Some(ring),
+                Some(ring) if wanted.iter().all(|id| ring.has(*id)) => ring,
                 Some(_) | None => {
-                    self.read(move |connection| read_again(connection, &vault, tenant))
-                        .await?
+                    let read = self.read(move |connection| read_again(connection, &vault, tenant));
+                    vault::to_read_with(read.await?)
                 }
             };
-            Ok(Keys::of(ring))
+            Ok(Keys::of(Some(ring)))
         })
     }
 
@@ -206,39 +251,24 @@ impl TenantKeys for SqliteLedger {
             let mut rotated = 0;
             for old in behind {
                 let new = vault.rewrap(&old)?;
-                rotated += connection.prepare_cached(REWRAP)?.execute(params![
-                    old.tenant.as_bytes(),
-                    old.number,
-                    old.key_id.as_bytes(),
-                    old.kek_id,
-                    new.kek_id,
-                    new.bytes,
-                ])?;
+                rotated += replace(connection, &old, &new)?;
             }
             Ok((rotated, effect(rotated > 0)))
         }))
     }
 
     fn renew_key(&self, tenant: Tenant) -> Answer<'_, Uuid> {
-        let Some(vault) = self.vault.clone() else {
-            let none = vault::absent("renewing a tenant's key");
-            return Box::pin(std::future::ready(Err(none)));
-        };
-        let (tenant, now) = (tenant.as_uuid(), self.clock.now());
-        Box::pin(async move {
-            let shared = vault.clone();
-            let (key_id, stored) = self
-                .write(1, 0, move |connection| {
-                    let ring = shared.ring(&list(connection, tenant)?)?;
-                    let minted = shared.mint(tenant, ring.as_ref())?;
-                    // Nobody else writes meanwhile, so its number is free.
-                    let wrote = put(connection, &minted, now)?;
-                    Ok(((minted.key_id, list(connection, tenant)?), effect(wrote)))
-                })
-                .await?;
-            vault.keep(tenant, &stored)?;
-            Ok(key_id)
-        })
+        Box::pin(self.renew(tenant))
+    }
+
+    fn shared_secret(&self) -> Answer<'_, [u8; 32]> {
+        Box::pin(
+            self.read(|connection| Ok(connection.query_row(SHARED_SECRET, [], |row| row.get(0))?)),
+        )
+    }
+
+    fn seal_all(&self, tenant: Tenant) -> Answer<'_, usize> {
+        Box::pin(self.seal_everything(tenant))
     }
 
     fn shred(&self, tenant: Tenant) -> Answer<'_, usize> {
@@ -272,7 +302,7 @@ fn read_again(
     Ok(vault.refresh(tenant, Ok(stored))?)
 }
 
-fn list(connection: &Connection, tenant: Uuid) -> Result<Vec<Wrapped>, Fault> {
+pub(super) fn list(connection: &Connection, tenant: Uuid) -> Result<Vec<Wrapped>, Fault> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map([tenant.as_bytes()], wrapped)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -288,6 +318,23 @@ fn put(connection: &Connection, key: &Wrapped, now: Time) -> Result<bool, Fault>
         now.as_ms(),
     ])?;
     Ok(put > 0)
+}
+
+/// Puts a key in place of one that nobody changed meanwhile. Returns how many it replaced.
+pub(super) fn replace(
+    connection: &Connection,
+    old: &Wrapped,
+    new: &Wrapped,
+) -> Result<usize, Fault> {
+    let mut statement = connection.prepare_cached(REWRAP)?;
+    Ok(statement.execute(params![
+        old.tenant.as_bytes(),
+        old.number,
+        old.key_id.as_bytes(),
+        old.bytes,
+        new.kek_id,
+        new.bytes,
+    ])?)
 }
 
 fn wrapped(row: &rusqlite::Row<'_>) -> rusqlite::Result<Wrapped> {

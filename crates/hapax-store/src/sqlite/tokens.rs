@@ -7,12 +7,16 @@ use uuid::Uuid;
 use super::SqliteLedger;
 use super::fault::Fault;
 use super::queue::Effect;
-use crate::token::{Token, TokenId, Tokens};
+use crate::token::{SessionId, Token, TokenId, Tokens};
 
 const PUT: &str = include_str!("../../sql/sqlite/token_put.sql");
 const FIND: &str = include_str!("../../sql/sqlite/token_find.sql");
 const LIST: &str = include_str!("../../sql/sqlite/token_list.sql");
 const REVOKE: &str = include_str!("../../sql/sqlite/token_revoke.sql");
+
+const END_SESSION: &str = include_str!("../../sql/sqlite/ended_session_put.sql");
+const SWEEP_SESSIONS: &str = include_str!("../../sql/sqlite/ended_session_sweep.sql");
+const HAS_ENDED: &str = include_str!("../../sql/sqlite/ended_session_find.sql");
 
 const LISTED_MAX: i64 = 10_000;
 
@@ -67,6 +71,32 @@ impl Tokens for SqliteLedger {
                     purged: 0,
                 },
             ))
+        }))
+    }
+
+    fn end_session(&self, id: SessionId, expires_at: Time) -> Answer<'_, ()> {
+        let now = self.clock.now();
+        Box::pin(self.write(1, 0, move |connection| {
+            connection
+                .prepare_cached(SWEEP_SESSIONS)?
+                .execute([now.as_ms()])?;
+            connection
+                .prepare_cached(END_SESSION)?
+                .execute(params![id.0.as_bytes(), expires_at.as_ms()])?;
+            Ok((
+                (),
+                Effect {
+                    wrote: true,
+                    purged: 0,
+                },
+            ))
+        }))
+    }
+
+    fn has_ended(&self, id: SessionId) -> Answer<'_, bool> {
+        Box::pin(self.read(move |connection| {
+            let mut find = connection.prepare_cached(HAS_ENDED)?;
+            Ok(find.query_row([id.0.as_bytes()], |row| row.get(0))?)
         }))
     }
 }

@@ -5,6 +5,7 @@
 
 mod cipher;
 mod master;
+pub(crate) mod rewrite;
 mod ring;
 mod seal;
 
@@ -17,8 +18,9 @@ use uuid::Uuid;
 
 pub use master::MasterKey;
 
+use ring::Unwrapped;
 pub(crate) use ring::{Ring, Wrapped};
-pub(crate) use seal::{Seal, wanted, wanted_text};
+pub(crate) use seal::{Seal, is_plain, wanted, wanted_text};
 
 /// Keys are read again after this, so that what another node renewed or deleted is noticed.
 const FRESH: Duration = Duration::from_secs(30);
@@ -139,27 +141,37 @@ impl Vault {
     /// The keys that these rows hold; none if there are no rows.
     pub(crate) fn ring(&self, stored: &[Wrapped]) -> Result<Option<Ring>, Error> {
         let secrets = stored.iter().map(|stored| {
-            let secret = ring::unwrap(stored, self.master(&stored.kek_id)?)?;
-            Ok((stored.key_id, stored.number, secret))
+            let key = ring::unwrap(stored, self.master(&stored.kek_id)?)?;
+            Ok((stored.key_id, stored.number, key))
         });
         Ring::of(secrets.collect::<Result<_, Error>>()?)
     }
 
-    /// A new key for the tenant, after those it has.
+    /// A new key for the tenant, after those it has. Nothing is stored plain of a tenant who had none.
     pub(crate) fn mint(&self, tenant: Uuid, ring: Option<&Ring>) -> Result<Wrapped, Error> {
-        Ring::mint(tenant, ring, &self.current)
+        let is_sealed = ring.is_none_or(Ring::is_sealed);
+        Ring::mint(tenant, ring, &self.current, is_sealed)
+    }
+
+    /// The first key of a tenant of whom something may be stored plain, from before there was a vault.
+    pub(crate) fn mint_beside_plain(&self, tenant: Uuid) -> Result<Wrapped, Error> {
+        Ring::mint(tenant, None, &self.current, false)
     }
 
     /// The same key under the current master key.
     pub(crate) fn rewrap(&self, stored: &Wrapped) -> Result<Wrapped, Error> {
-        let secret = ring::unwrap(stored, self.master(&stored.kek_id)?)?;
-        ring::wrap(
-            stored.tenant,
-            stored.number,
-            stored.key_id,
-            &secret,
-            &self.current,
-        )
+        let key = ring::unwrap(stored, self.master(&stored.kek_id)?)?;
+        ring::wrap(ring::Place::of(stored), &key, &self.current)
+    }
+
+    /// The same key of a tenant of whom nothing is stored plain any more.
+    pub(crate) fn seal_off(&self, stored: &Wrapped) -> Result<Wrapped, Error> {
+        let key = ring::unwrap(stored, self.master(&stored.kek_id)?)?;
+        let key = Unwrapped {
+            is_sealed: true,
+            ..key
+        };
+        ring::wrap(ring::Place::of(stored), &key, &self.current)
     }
 
     fn master(&self, id: &str) -> Result<&MasterKey, Error> {
@@ -182,6 +194,11 @@ pub(crate) fn check(vault: Option<&Vault>, masters: &[String]) -> Result<(), Err
         (Some(vault), Some(_)) => masters.iter().try_for_each(|id| vault.master(id).map(drop)),
         (_, None) => Ok(()),
     }
+}
+
+/// The keys to read with where there is a vault: a tenant without any has nothing that may be plain.
+pub(crate) fn to_read_with(ring: Option<Arc<Ring>>) -> Arc<Ring> {
+    ring.unwrap_or_else(|| Arc::new(Ring::bare()))
 }
 
 /// The refusal of a ledger that was given no master key.
@@ -234,6 +251,18 @@ impl Keys {
     pub(crate) fn ring(&self) -> Option<&Ring> {
         self.0.as_deref()
     }
+
+    /// A key for one use outside of the database, if the tenant has keys.
+    #[cfg(feature = "redis")]
+    pub(crate) fn derived(&self, what: &[u8]) -> Option<aws_lc_rs::hmac::Key> {
+        self.0.as_ref()?.derived(what)
+    }
+
+    /// Whether nothing of the tenant is stored plain.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.0.as_ref().is_some_and(|ring| ring.is_sealed())
+    }
 }
 
 /// How many tenants' keys one step of a rotation wraps again, at most.
@@ -255,6 +284,15 @@ pub trait TenantKeys: Send + Sync {
     /// [`Kind::Unsafe`] without a vault.
     fn renew_key(&self, tenant: Tenant) -> Answer<'_, Uuid>;
 
+    /// Seals what is stored plain of the tenant, and says how many rows it wrote. From then on a value that is not sealed is
+    /// refused, at once here and within half a minute on other nodes. Where that is so already nothing is done.
+    ///
+    /// Everything that writes to the database has the vault by then. What was interrupted is begun again by the next call.
+    ///
+    /// # Errors
+    /// [`Kind::Unsafe`] without a vault, those of the store, and [`Kind::Corrupt`] where something cannot be read.
+    fn seal_all(&self, tenant: Tenant) -> Answer<'_, usize>;
+
     /// Deletes all keys of the tenant, and says how many there were: what was sealed under them is never
     /// readable again. Other nodes notice within half a minute.
     ///
@@ -267,6 +305,13 @@ pub trait TenantKeys: Send + Sync {
     /// # Errors
     /// Those of the store.
     fn sealing_keys(&self, tenant: Tenant) -> Answer<'_, Keys>;
+
+    /// A secret that everything which uses this database knows, and nothing else: it marks what is kept elsewhere for tenants
+    /// without keys of their own.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn shared_secret(&self) -> Answer<'_, [u8; 32]>;
 
     /// The keys to open what was sealed with these, as far as the tenant still has them.
     ///

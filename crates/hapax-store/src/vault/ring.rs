@@ -33,6 +33,15 @@ pub(crate) struct Wrapped {
 /// The keys of one tenant.
 pub(crate) struct Ring {
     keys: Vec<TenantKey>,
+    /// Whether nothing of the tenant is stored plain, so that what is was not written by hapax.
+    is_sealed: bool,
+}
+
+/// What a wrapped key says when it is unwrapped.
+pub(super) struct Unwrapped {
+    pub(super) secret: Zeroizing<Vec<u8>>,
+    /// Whether it was wrapped for a tenant of whom nothing is stored plain.
+    pub(super) is_sealed: bool,
 }
 
 struct TenantKey {
@@ -47,15 +56,27 @@ struct TenantKey {
 impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids: Vec<Uuid> = self.keys.iter().map(|key| key.id).collect();
-        f.debug_struct("Ring").field("keys", &ids).finish()
+        f.debug_struct("Ring")
+            .field("keys", &ids)
+            .field("is_sealed", &self.is_sealed)
+            .finish()
     }
 }
 
 impl Ring {
+    /// The ring of a tenant who has no keys: it opens nothing, and nothing of the tenant can have been stored plain.
+    pub(super) fn bare() -> Self {
+        Self {
+            keys: Vec::new(),
+            is_sealed: true,
+        }
+    }
+
     /// The ring of these keys, in the order of their numbers. None if there are none.
-    pub(super) fn of(secrets: Vec<(Uuid, i64, Zeroizing<Vec<u8>>)>) -> Result<Option<Self>, Error> {
+    pub(super) fn of(secrets: Vec<(Uuid, i64, Unwrapped)>) -> Result<Option<Self>, Error> {
         let mut keys = Vec::with_capacity(secrets.len());
-        for (id, number, secret) in secrets {
+        let is_sealed = secrets.iter().any(|(_, _, key)| key.is_sealed);
+        for (id, number, Unwrapped { secret, .. }) in secrets {
             let damaged = || {
                 Error::new(Kind::Corrupt, "reading a tenant's key")
                     .because(format!("key {id} is not two keys of 32 bytes"))
@@ -73,7 +94,12 @@ impl Ring {
             });
         }
         keys.sort_by_key(|key| key.number);
-        Ok((!keys.is_empty()).then(|| Self { keys }))
+        Ok((!keys.is_empty()).then_some(Self { keys, is_sealed }))
+    }
+
+    /// Whether nothing of the tenant is stored plain.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
     /// A new data key after those of `ring`, wrapped by `master`. The fingerprints' key stays the first one's.
@@ -81,6 +107,7 @@ impl Ring {
         tenant: Uuid,
         ring: Option<&Ring>,
         master: &MasterKey,
+        is_sealed: bool,
     ) -> Result<Wrapped, Error> {
         let failed =
             || Error::new(Kind::Unavailable, "making a tenant's key").because("no randomness");
@@ -89,9 +116,12 @@ impl Ring {
         if let Some(first) = ring.and_then(|ring| ring.keys.first()) {
             secret[KEY_BYTES..].copy_from_slice(&first.secret[KEY_BYTES..]);
         }
-        let key_id = Uuid::new_v4();
-        let number = ring.and_then(Ring::newest).map_or(0, |key| key.number) + 1;
-        wrap(tenant, number, key_id, &secret, master)
+        let place = Place {
+            tenant,
+            number: ring.and_then(Ring::newest).map_or(0, |key| key.number) + 1,
+            key_id: Uuid::new_v4(),
+        };
+        wrap(place, &Unwrapped { secret, is_sealed }, master)
     }
 
     /// Whether it has the key with this id.
@@ -125,6 +155,14 @@ impl Ring {
         Some(context.sign().as_ref().to_vec())
     }
 
+    /// A key for one use outside of the database, made of the one that outlives every data key.
+    #[cfg(feature = "redis")]
+    pub(crate) fn derived(&self, what: &[u8]) -> Option<hmac::Key> {
+        let first = self.keys.first()?;
+        let derived = hmac::sign(&first.fingerprint, what);
+        Some(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
+    }
+
     fn newest(&self) -> Option<&TenantKey> {
         self.keys.last()
     }
@@ -153,6 +191,15 @@ pub(super) fn invalid(why: &str) -> Error {
     Error::new(Kind::Corrupt, "opening a sealed value").because(format!("{INVALID}: {why}"))
 }
 
+/// The error of a value that is stored plain although everything of its tenant is sealed. It is counted.
+pub(super) fn unsealed(tenant: Uuid, column: &str) -> Error {
+    metrics::counter!("hapax_vault_unsealed_total").increment(1);
+    invalid(&format!(
+        "{column} is not sealed, and everything of tenant {tenant} is; something else than hapax wrote it. If it is from \
+         before HAPAX_KEK was set, `hapax vault renew --tenant {tenant}` seals it"
+    ))
+}
+
 /// The key that a value is sealed under, if it is sealed.
 pub(super) fn key_id(value: &[u8]) -> Option<Uuid> {
     let (tag, rest) = value.split_first()?;
@@ -160,46 +207,64 @@ pub(super) fn key_id(value: &[u8]) -> Option<Uuid> {
     Some(Uuid::from_bytes(*id))
 }
 
-/// The two keys under `master`, for this tenant and this place among its keys only.
-pub(super) fn wrap(
+/// Whose key it is, and which of them.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
     tenant: Uuid,
     number: i64,
     key_id: Uuid,
-    secret: &[u8],
-    master: &MasterKey,
-) -> Result<Wrapped, Error> {
-    let wrapped = master.wrap(&context(tenant, number, key_id), secret);
+}
+
+impl Place {
+    pub(super) fn of(stored: &Wrapped) -> Self {
+        Self {
+            tenant: stored.tenant,
+            number: stored.number,
+            key_id: stored.key_id,
+        }
+    }
+
+    /// The bytes that a key is bound to: its place, and whether everything of its tenant is sealed. Whoever would have that
+    /// forgotten must forge the key itself.
+    fn context(self, is_sealed: bool) -> Vec<u8> {
+        let parts: [&[u8]; 4] = [
+            if is_sealed {
+                b"hapax tenant key 1, all is sealed"
+            } else {
+                b"hapax tenant key 1"
+            },
+            self.tenant.as_bytes(),
+            &self.number.to_be_bytes(),
+            self.key_id.as_bytes(),
+        ];
+        parts.concat()
+    }
+}
+
+/// The two keys under `master`, for this tenant and this place among its keys only.
+pub(super) fn wrap(place: Place, key: &Unwrapped, master: &MasterKey) -> Result<Wrapped, Error> {
+    let wrapped = master.wrap(&place.context(key.is_sealed), &key.secret);
     Ok(Wrapped {
-        tenant,
-        number,
-        key_id,
+        tenant: place.tenant,
+        number: place.number,
+        key_id: place.key_id,
         kek_id: master.id().to_owned(),
         bytes: wrapped.ok_or_else(|| Error::new(Kind::Unavailable, "wrapping a tenant's key"))?,
     })
 }
 
 /// The two keys, if `master` wrapped them for this tenant and place.
-pub(super) fn unwrap(stored: &Wrapped, master: &MasterKey) -> Result<Zeroizing<Vec<u8>>, Error> {
-    master
-        .unwrap(
-            &context(stored.tenant, stored.number, stored.key_id),
-            &stored.bytes,
-        )
-        .ok_or_else(|| {
-            let why = format!(
-                "{INVALID}: tenant key {} was changed, or belongs to another tenant",
-                stored.key_id
-            );
-            Error::new(Kind::Corrupt, "reading a tenant's key").because(why)
-        })
-}
-
-fn context(tenant: Uuid, number: i64, key_id: Uuid) -> Vec<u8> {
-    let parts: [&[u8]; 4] = [
-        b"hapax tenant key 1",
-        tenant.as_bytes(),
-        &number.to_be_bytes(),
-        key_id.as_bytes(),
-    ];
-    parts.concat()
+pub(super) fn unwrap(stored: &Wrapped, master: &MasterKey) -> Result<Unwrapped, Error> {
+    let place = Place::of(stored);
+    let opened = [true, false].into_iter().find_map(|is_sealed| {
+        let secret = master.unwrap(&place.context(is_sealed), &stored.bytes)?;
+        Some(Unwrapped { secret, is_sealed })
+    });
+    opened.ok_or_else(|| {
+        let why = format!(
+            "{INVALID}: tenant key {} was changed, or belongs to another tenant",
+            stored.key_id
+        );
+        Error::new(Kind::Corrupt, "reading a tenant's key").because(why)
+    })
 }

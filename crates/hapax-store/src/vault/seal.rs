@@ -43,6 +43,7 @@ impl<'a> Seal<'a> {
     /// The body behind a column value, sealed or not.
     pub(crate) fn open_body(&self, column: &str, mut value: Vec<u8>) -> Result<Bytes, Error> {
         if value.first() != Some(&codec::TAG_SEALED) {
+            self.may_be_plain(column)?;
             return codec::unpack(&value.into());
         }
         let plain = ring::open(self.ring, &self.aad(column), &mut value)?;
@@ -62,12 +63,18 @@ impl<'a> Seal<'a> {
 
     /// The text behind a column value, sealed or not.
     pub(crate) fn open_text(&self, column: &str, value: String) -> Result<String, Error> {
-        let Some(rest) = value.strip_prefix(MARK) else {
-            return Ok(value);
-        };
-        if let Some(plain) = rest.strip_prefix('=') {
-            return Ok(plain.to_owned());
+        let sealed = sealed_text(&value);
+        // Where nothing was said there is nothing to seal.
+        if sealed.is_none() && !value.is_empty() {
+            self.may_be_plain(column)?;
         }
+        let Some(rest) = sealed else {
+            let marked = value.strip_prefix(MARK);
+            return Ok(match marked.and_then(|rest| rest.strip_prefix('=')) {
+                Some(plain) => plain.to_owned(),
+                None => value,
+            });
+        };
         let plain = self.opened(column, rest)?;
         String::from_utf8(plain).map_err(|_| ring::invalid("it is not text"))
     }
@@ -85,6 +92,7 @@ impl<'a> Seal<'a> {
     /// The headers behind a column value, sealed or not.
     pub(crate) fn open_headers(&self, value: &str) -> Result<Vec<(String, Bytes)>, Error> {
         let Some(sealed) = quoted(value) else {
+            self.may_be_plain("response_headers")?;
             return codec::unpack_headers(value);
         };
         let plain = self.opened("response_headers", sealed)?;
@@ -114,13 +122,18 @@ impl<'a> Seal<'a> {
         Ok((hash, marked(&sealed)))
     }
 
-    /// The fingerprint's bytes and the shown part behind the two column values, sealed or not.
+    /// The fingerprint's bytes and the shown part behind the two column values, sealed or not. `binds` says whether a rule
+    /// compares with them.
     pub(crate) fn open_asked(
         &self,
         stored: Vec<u8>,
         content_hash: String,
+        binds: bool,
     ) -> Result<(Vec<u8>, String), Error> {
         let Some(sealed) = sealed_text(&content_hash) else {
+            if binds {
+                self.may_be_plain("content_hash")?;
+            }
             // A swept row keeps its hash and nothing to open; no rule looks at it any more.
             return Ok((stored, self.open_text("content_hash", content_hash)?));
         };
@@ -137,6 +150,14 @@ impl<'a> Seal<'a> {
         let shown =
             String::from_utf8(shown.to_vec()).map_err(|_| ring::invalid("it is not text"))?;
         Ok((fingerprint.to_vec(), shown))
+    }
+
+    /// Refuses a plain value of a tenant of whom nothing is stored plain.
+    pub(crate) fn may_be_plain(&self, column: &str) -> Result<(), Error> {
+        match self.ring {
+            Some(ring) if ring.is_sealed() => Err(ring::unsealed(self.tenant, column)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn opened(&self, column: &str, base64: &str) -> Result<Vec<u8>, Error> {
@@ -180,6 +201,11 @@ pub(crate) fn wanted(row: &Row) -> Vec<Uuid> {
 pub(crate) fn wanted_text(value: &str) -> Option<Uuid> {
     // The first 24 digits are 18 bytes: the tag, the key's id and one more.
     ring::key_id(&decoded(sealed_text(value)?.get(..24)?)?)
+}
+
+/// Whether the column value of a text tells it. An empty one has nothing to tell.
+pub(crate) fn is_plain(value: &str) -> bool {
+    !value.is_empty() && wanted_text(value).is_none()
 }
 
 fn marked(sealed: &[u8]) -> String {

@@ -3,6 +3,7 @@
 use hapax_core::Fingerprint;
 
 use super::*;
+use crate::codec;
 
 fn master(byte: u8) -> MasterKey {
     let mut bytes = [7; 32];
@@ -68,10 +69,10 @@ fn every_changed_byte_is_noticed() {
 }
 
 #[test]
-fn plain_values_stay_readable_and_look_like_nothing_else() {
+fn plain_values_from_before_stay_readable_and_look_like_nothing_else() {
     let vault = vault();
     let ring = vault
-        .ring(&[vault.mint(uuid(1), None).unwrap()])
+        .ring(&[vault.mint_beside_plain(uuid(1)).unwrap()])
         .unwrap()
         .unwrap();
     let plain = Seal::new(None, uuid(1), uuid(2));
@@ -86,6 +87,64 @@ fn plain_values_stay_readable_and_look_like_nothing_else() {
     for seal in [plain, later] {
         let stored = seal.headers(&headers).unwrap();
         assert_eq!(later.open_headers(&stored).unwrap(), headers);
+    }
+}
+
+#[test]
+fn once_all_is_sealed_what_is_not_is_refused() {
+    let vault = vault();
+    let first = vault.mint_beside_plain(uuid(1)).unwrap();
+    let sealed = vault.seal_off(&first).unwrap();
+    let ring = |stored: &[Wrapped]| vault.ring(stored).unwrap().unwrap();
+    let made = |text: &str| Seal::new(None, uuid(1), uuid(2)).text("c", text).unwrap();
+    let headers = Seal::new(None, uuid(1), uuid(2)).headers(&[]).unwrap();
+    for (ring, is_refused) in [
+        (ring(std::slice::from_ref(&first)), false),
+        (ring(std::slice::from_ref(&sealed)), true),
+        (ring(&[vault.mint(uuid(1), None).unwrap()]), true),
+        (Ring::bare(), true),
+    ] {
+        let seal = Seal::new(Some(&ring), uuid(1), uuid(2));
+        let body = codec::pack(b"planted");
+        let answers = [
+            seal.open_body("response_body", body).map(drop),
+            seal.open_text("c", made("planted")).map(drop),
+            seal.open_text("c", made("\u{2}planted")).map(drop),
+            seal.open_headers(&headers).map(drop),
+            seal.open_asked(vec![0; 32], "abcd".to_owned(), true)
+                .map(drop),
+            seal.open_asked(vec![0; 32], String::new(), true).map(drop),
+        ];
+        for answer in answers {
+            let said = answer.err().map(|error| error.to_string());
+            assert_eq!(said.is_some(), is_refused, "{said:?}");
+            assert!(said.is_none_or(|said| said.contains("ciphertext_invalid")));
+        }
+        // Where nothing was said there is nothing to seal.
+        assert_eq!(seal.open_text("c", String::new()).unwrap(), "");
+        assert!(seal.open_asked(vec![0; 32], String::new(), false).is_ok());
+    }
+}
+
+#[test]
+fn that_all_is_sealed_cannot_be_taken_off_a_key() {
+    let vault = vault();
+    let first = vault.mint_beside_plain(uuid(1)).unwrap();
+    let sealed = vault.seal_off(&first).unwrap();
+    assert_eq!((sealed.key_id, sealed.number), (first.key_id, first.number));
+    // Nothing stored beside the key says so: it is in what the key is bound to, for every key that follows too.
+    let ring = vault.ring(std::slice::from_ref(&sealed)).unwrap().unwrap();
+    let second = vault.mint(uuid(1), Some(&ring)).unwrap();
+    for stored in [&sealed, &second] {
+        let both = Vault::new(master(2), vec![master(1)]);
+        for stored in [stored.clone(), both.rewrap(stored).unwrap()] {
+            assert!(both.ring(&[stored]).unwrap().unwrap().is_sealed());
+        }
+    }
+    for at in 0..sealed.bytes.len() {
+        let mut changed = sealed.clone();
+        changed.bytes[at] ^= 1;
+        assert!(vault.ring(&[changed]).is_err(), "byte {at}");
     }
 }
 
@@ -110,9 +169,9 @@ fn the_stored_fingerprint_is_a_keyed_hash_that_outlives_a_new_data_key() {
     assert!(!shown.contains("abcd"));
 
     let seal = Seal::new(Some(&old), uuid(1), uuid(2));
-    let opened = seal.open_asked(before, shown.clone()).unwrap();
+    let opened = seal.open_asked(before, shown.clone(), true).unwrap();
     assert_eq!(opened, (asked.as_bytes().to_vec(), "abcd".to_owned()));
-    let error = seal.open_asked(vec![0; 32], shown).unwrap_err();
+    let error = seal.open_asked(vec![0; 32], shown, true).unwrap_err();
     assert!(error.to_string().contains("ciphertext_invalid"), "{error}");
 }
 

@@ -34,6 +34,7 @@ fn options(clock: &Clock) -> RedisOptions {
     RedisOptions {
         clock: clock.clone(),
         prefix: format!("test-{}", uuid::Uuid::new_v4().simple()),
+        secret: Some([7; 32]),
         ..RedisOptions::default()
     }
 }

@@ -25,6 +25,10 @@ pub(crate) trait Place {
     async fn stolen(&self) -> Vec<u8>;
     /// Runs a statement as nobody should.
     async fn execute(&self, sql: &str);
+    /// These bytes in a statement, from their hex digits.
+    fn bytes(&self, hex: &str) -> String;
+    /// A tenant's id in a statement.
+    fn tenant(&self, tenant: u128) -> String;
     /// What a statement that counts answers.
     async fn count(&self, sql: &str) -> i64;
 }
@@ -267,6 +271,122 @@ pub(crate) async fn a_renewed_data_key_seals_what_is_new_and_the_old_stays_reada
     let error = found(&after, &new).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Corrupt);
     assert!(error.to_string().contains(&id.to_string()), "{error}");
+}
+
+/// Writes past the ledger that the tenant's settled records were answered this, plain.
+async fn plant(place: &impl Place, tenant: u128) {
+    let body = place.bytes(&data_encoding::HEXLOWER.encode(b"\0planted"));
+    let tenant = place.tenant(tenant);
+    let settled = format!("tenant_id = {tenant} AND state = 'settled'");
+    place
+        .execute(&format!(
+            "UPDATE idempotency_keys SET response_body = {body} WHERE {settled}"
+        ))
+        .await;
+}
+
+async fn is_refused(ledger: &dyn Ledger, record: &Record) {
+    let error = found(ledger, record).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt);
+    let said = error.to_string();
+    assert!(
+        said.contains("ciphertext_invalid") && said.contains("hapax vault renew"),
+        "{said}"
+    );
+    assert!(!said.contains("planted"), "{said}");
+}
+
+pub(crate) async fn once_everything_is_sealed_what_is_not_is_refused(place: &impl Place) {
+    let tenant = Tenant::from_uuid(uuid::Uuid::from_u128(1));
+    let before = place.open(None).await.unwrap();
+    let old = settled(&before, 1, "old").await;
+    let running = held(&before, 1, "running").await;
+    let free = held(&before, 1, "free").await;
+    let next = free.freed(before.now());
+    let free = written(&before, Move::replacing(&free, next)).await;
+    before.close().await.unwrap();
+    let ledger = place.open(vault(&[1])).await.unwrap();
+    assert_eq!(found(&ledger, &old).await.unwrap(), Some(old.clone()));
+
+    ledger.renew_key(tenant).await.unwrap();
+    assert_eq!(ledger.seal_all(tenant).await.unwrap(), 2);
+    assert_eq!(ledger.seal_all(tenant).await.unwrap(), 0, "nothing is left");
+
+    // What they say is as it was, for those who began before it as well.
+    let sealed = found(&ledger, &old).await.unwrap().unwrap();
+    assert_eq!((&sealed.state, &sealed.request), (&old.state, &old.request));
+    assert_eq!(sealed.fingerprint, old.fingerprint);
+    assert_eq!(found(&ledger, &free).await.unwrap(), Some(free));
+    let now = found(&ledger, &running).await.unwrap().unwrap();
+    assert_eq!(now.hold(), running.hold());
+    let next = now.settled(outcome(), ledger.now());
+    let running = written(&ledger, Move::replacing(&now, next)).await;
+    assert_eq!(
+        found(&ledger, &running).await.unwrap(),
+        Some(running.clone())
+    );
+
+    plant(place, 1).await;
+    let after = place.open(vault(&[1])).await.unwrap();
+    for ledger in [&ledger, &after] {
+        for record in [&old, &running] {
+            is_refused(ledger, record).await;
+        }
+    }
+}
+
+pub(crate) async fn a_tenant_met_with_a_vault_is_sealed_from_the_beginning(place: &impl Place) {
+    let ledger = place.open(vault(&[1])).await.unwrap();
+    let one = settled(&ledger, 1, "k").await;
+    let other = settled(&ledger, 2, "k").await;
+    plant(place, 1).await;
+    is_refused(&ledger, &one).await;
+    assert_eq!(found(&ledger, &other).await.unwrap(), Some(other.clone()));
+
+    // Without its keys nothing of a tenant is readable: least of all what is plain.
+    let tenant = place.tenant(1);
+    let without = format!("DELETE FROM tenant_key WHERE tenant_id = {tenant}");
+    place.execute(&without).await;
+    let (hash, tenant) = ("ab".repeat(32), place.tenant(1));
+    let planted = format!(
+        "UPDATE idempotency_keys SET content_hash = 'abcd', request_path = '/', response_headers = '[]', request_body = NULL, \
+         fingerprint = {} WHERE tenant_id = {tenant}",
+        place.bytes(&hash)
+    );
+    place.execute(&planted).await;
+    let after = place.open(vault(&[1])).await.unwrap();
+    is_refused(&after, &one).await;
+    assert_eq!(found(&after, &other).await.unwrap(), Some(other));
+}
+
+pub(crate) async fn that_everything_is_sealed_survives_a_new_master_key_and_an_older_row(
+    place: &impl Place,
+) {
+    let tenant = Tenant::from_uuid(uuid::Uuid::from_u128(1));
+    let before = place.open(None).await.unwrap();
+    let old = settled(&before, 1, "old").await;
+    before.close().await.unwrap();
+    let ledger = place.open(vault(&[1])).await.unwrap();
+    place
+        .execute("CREATE TABLE earlier AS SELECT kek_id, wrapped FROM tenant_key")
+        .await;
+    ledger.renew_key(tenant).await.unwrap();
+    ledger.seal_all(tenant).await.unwrap();
+    let rotating = place.open(vault(&[2, 1])).await.unwrap();
+    assert_eq!(rotating.rotate().await.unwrap(), 2);
+    plant(place, 1).await;
+    let after = place.open(vault(&[2])).await.unwrap();
+    is_refused(&after, &old).await;
+
+    // An older form of one key does not bring the time before back while a newer key says otherwise.
+    place
+        .execute(
+            "UPDATE tenant_key SET wrapped = (SELECT wrapped FROM earlier), kek_id = (SELECT kek_id FROM earlier) \
+             WHERE number = 1",
+        )
+        .await;
+    let after = place.open(vault(&[2, 1])).await.unwrap();
+    is_refused(&after, &old).await;
 }
 
 pub(crate) async fn a_shredded_tenant_is_unreadable_and_the_others_are_not(place: &impl Place) {

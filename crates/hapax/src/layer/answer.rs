@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::identity::Identity;
 use super::key::KeyError;
 use super::route::Route;
 use crate::problem::Problem;
@@ -112,11 +113,39 @@ pub(super) fn key_invalid(error: &KeyError) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "idempotency_key_invalid", message)
 }
 
+/// A request that brings cookies and says in no way that is looked at who sends it: derived, its key would be that of
+/// everybody who sends the same.
+pub(super) fn principal_required(space: &str, identity: &Identity) -> Problem {
+    let setting = identity.setting();
+    let message = if identity.is_usual() {
+        format!(
+            "{space} derives its keys, this request brings cookies, and nothing says who sends it; set \
+             principal_cookie (or principal_headers, or principal) for the route, or send an Idempotency-Key"
+        )
+    } else {
+        format!(
+            "{space} derives its keys, this request brings cookies, and what {setting} names is not among what it \
+             sends; send that, or an Idempotency-Key"
+        )
+    };
+    Problem::new(StatusCode::BAD_REQUEST, "principal_required", message)
+        .with_detail("setting", setting)
+        .with_detail("route_pattern", space)
+}
+
 pub(super) fn body_too_large(bytes_max: usize) -> Problem {
     let message =
         format!("a request with an Idempotency-Key may have a body of at most {bytes_max} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
         .with_detail("max_bytes", bytes_max)
+}
+
+/// There is no room for the body just now.
+#[must_use]
+pub fn overloaded() -> Problem {
+    let message = "too many bodies are being sent and answered just now; nothing was done, retry the same request";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
+        .retry_after(Duration::from_secs(1))
 }
 
 pub(super) fn body_unreadable() -> Problem {

@@ -8,6 +8,7 @@ use hapax_core::diff::masked_query;
 use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Subject, Tenant};
 use http::{HeaderMap, Method, Uri, header::CONTENT_TYPE};
 
+use super::derived;
 use super::pattern::holds_id;
 use super::route::Route;
 use crate::Engine;
@@ -83,14 +84,25 @@ impl Asked {
         self.content_hash.short()
     }
 
-    /// The key for a request that carries none: tenant, route and content hash.
+    /// The key for a request that carries none: tenant, route and content hash. The key of a `principal` holds its hash
+    /// too, so that equal requests of two callers are two operations.
     ///
-    /// # Panics
-    /// Never: a space is short enough for its derived keys.
+    /// ```
+    /// use hapax::core::{Principal, Space, Tenant};
+    /// use hapax::layer::{Asked, Route};
+    ///
+    /// let space = Space::new("POST:orders")?;
+    /// let (uri, none) = ("/orders".parse().unwrap(), Default::default());
+    /// let asked = Asked::new(&http::Method::POST, &uri, &none, "{}".into(), &Route::default().selection);
+    /// let of = |who: Option<&[u8]>| asked.derived_key(Tenant::DEFAULT, &space, who.map(Principal::of));
+    /// assert_eq!(of(Some(b"ann")), of(Some(b"ann")));
+    /// assert_ne!(of(Some(b"ann")), of(Some(b"bob")));
+    /// assert_eq!(of(None).as_str(), "00000000000000000000000000000000:POST:orders:44136fa355b3678a");
+    /// # Ok::<(), hapax::core::Invalid>(())
+    /// ```
     #[must_use]
-    pub fn derived_key(&self, tenant: Tenant, space: &Space) -> Key {
-        let key = format!("{}:{space}:{}", tenant.simple(), self.content_hash());
-        Key::new(&key).expect("a space is short enough for its derived keys")
+    pub fn derived_key(&self, tenant: Tenant, space: &Space, principal: Option<Principal>) -> Key {
+        derived::key(tenant, space, self.content_hash, principal)
     }
 
     /// The claim on `key` for this request.

@@ -14,6 +14,8 @@ pub enum KeyError {
     Malformed(String),
     /// The value is bare where only a quoted string is taken.
     Unquoted,
+    /// The value has the form of a key that is derived for one principal.
+    Reserved,
 }
 
 impl std::fmt::Display for KeyError {
@@ -25,6 +27,9 @@ impl std::fmt::Display for KeyError {
             KeyError::Malformed(why) => write!(f, "the Idempotency-Key header is not a key: {why}"),
             KeyError::Unquoted => f.write_str(
                 "the Idempotency-Key header is not an RFC 8941 string; write it in double quotes",
+            ),
+            KeyError::Reserved => f.write_str(
+                "the Idempotency-Key header has the form of a derived key; send one of your own, or none",
             ),
         }
     }

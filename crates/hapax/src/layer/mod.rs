@@ -42,7 +42,10 @@
 mod answer;
 mod asked;
 mod body;
+mod budget;
+mod derived;
 mod future;
+mod identity;
 mod key;
 #[allow(clippy::module_inception)]
 mod layer;
@@ -54,7 +57,10 @@ mod statuses;
 
 pub use asked::Asked;
 pub use body::{RequestBody, ResponseBody};
+pub use budget::{Budget, Hold, Unread};
+pub use derived::is_reserved;
 pub use future::ResponseFuture;
+pub use identity::{Identity, InvalidIdentity};
 pub use key::{KeyError, parse_key, parse_key_strictly};
 pub use layer::IdempotencyLayer;
 pub use pattern::route_pattern;
@@ -64,5 +70,5 @@ pub use statuses::{InvalidStatus, Statuses};
 
 pub use answer::{
     IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT, X_IDEMPOTENCY_EXPIRED,
-    X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, is_stored, key_required,
+    X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, is_stored, key_required, overloaded,
 };

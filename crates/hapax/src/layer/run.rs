@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures_util::FutureExt;
 use hapax_core::{Cause, Claim, Doubt, Lease, OnLost, Outcome, Record, State};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use super::answer;
 use super::body::{RequestBody, ResponseBody};
+use super::budget::{Buffer, Hold, upper};
 use super::layer::Setup;
 use super::route::Route;
 use crate::problem::Problem;
@@ -31,8 +32,8 @@ pub(super) enum Ran<B: Body> {
 enum Handled<B: Body> {
     /// The key is given back: the answer is not final.
     Passed(Response<B>),
-    /// All of it is here.
-    Whole(response::Parts, Bytes),
+    /// All of it is here, and counts until it is sent.
+    Whole(response::Parts, Bytes, Hold),
     /// It is too large, or has no end to wait for: the beginning, and the rest.
     Unkept(response::Parts, Bytes, Pin<Box<B>>),
     /// All of it is here, and trailers with it, which a replay could not give.
@@ -58,8 +59,10 @@ where
             return run(&setup, lease, cause, &route, inner, request).await;
         }
         Ok(Claimed::Replay(receipt)) => {
-            let response = answer::replay(&receipt.outcome).map(ResponseBody::whole);
-            return Ok(Ran::Answered(response));
+            return Ok(match setup.replay(claim.scope.tenant, &receipt.outcome) {
+                Ok(response) => Ran::Answered(response),
+                Err(problem) => Ran::Refused(*problem),
+            });
         }
         Ok(Claimed::Busy(held_for)) => answer::in_progress(&claim, held_for),
         Ok(Claimed::Conflict(record)) => {
@@ -88,11 +91,13 @@ where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>>,
     ResBody: Body,
 {
+    let tenant = lease.record().scope.tenant;
+    let buffer = Buffer::of_answer(&setup.budget, tenant);
     let (lease, ran) = {
         // Pinned here and lent, so that the future of the request holds it once.
         let work = pin!(async {
             let response = inner.call(request).await?;
-            Ok(handle(response, route).await)
+            Ok(handle(response, route, buffer).await)
         });
         let caught = AssertUnwindSafe(work).catch_unwind();
         setup.engine.run(lease, caught).await
@@ -136,9 +141,13 @@ async fn record<B: Body>(
                 ResponseBody::broken(first, failure),
             ));
         }
-        Handled::Whole(parts, bytes) => {
+        Handled::Whole(parts, bytes, hold) => {
             let outcome = Outcome::new(parts.status.as_u16(), bytes.clone());
-            (parts, outcome, ResponseBody::whole(bytes))
+            (
+                parts,
+                outcome,
+                ResponseBody::whole(Setup::sent(bytes, hold)),
+            )
         }
         Handled::Unkept(parts, first, rest) => {
             let outcome = Outcome::not_kept(parts.status.as_u16());
@@ -182,7 +191,7 @@ async fn record<B: Body>(
 }
 
 /// Reads the answer as far as it can be recorded.
-async fn handle<B: Body>(response: Response<B>, route: &Route) -> Handled<B> {
+async fn handle<B: Body>(response: Response<B>, route: &Route, mut buffer: Buffer) -> Handled<B> {
     let bytes_max = route.max_response_bytes;
     if !route.store_statuses.holds(response.status()) {
         return Handled::Passed(response);
@@ -196,27 +205,42 @@ async fn handle<B: Body>(response: Response<B>, route: &Route) -> Handled<B> {
     if streams || body.size_hint().lower() > bytes_max as u64 {
         return Handled::Unkept(parts, Bytes::new(), Box::pin(body));
     }
-    let mut first = BytesMut::new();
     let mut body = Box::pin(body);
     loop {
-        match body.frame().await {
-            None => return Handled::Whole(parts, first.freeze()),
-            Some(Err(failure)) => return Handled::Broken(parts, first.freeze(), failure),
+        let data = match body.frame().await {
+            None => {
+                let (bytes, hold) = buffer.whole();
+                return Handled::Whole(parts, bytes, hold);
+            }
+            Some(Err(failure)) => return Handled::Broken(parts, begun(buffer), failure),
             Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => {
-                    first.put(data);
-                    if first.len() > bytes_max {
-                        return Handled::Unkept(parts, first.freeze(), body);
-                    }
-                }
-                Err(frame) => {
-                    if let Ok(trailers) = frame.into_trailers() {
-                        return Handled::Trailed(parts, first.freeze(), trailers);
-                    }
-                }
+                Ok(data) => data,
+                Err(frame) => match frame.into_trailers() {
+                    Ok(trailers) => return Handled::Trailed(parts, begun(buffer), trailers),
+                    Err(_unknown) => continue,
+                },
             },
+        };
+        let length = buffer.len() + data.remaining();
+        let (upper, is_last) = (upper(&body, length, bytes_max), body.is_end_stream());
+        let pushed = if length > bytes_max {
+            Err(data)
+        } else {
+            buffer.push_answer(data, is_last, upper).await
+        };
+        if let Err(mut data) = pushed {
+            // What does not fit is the beginning of the rest.
+            let mut first = BytesMut::from(begun(buffer));
+            first.put(data.copy_to_bytes(data.remaining()));
+            return Handled::Unkept(parts, first.freeze(), body);
         }
     }
+}
+
+/// What there is of an answer that is not kept.
+fn begun(buffer: Buffer) -> Bytes {
+    let (bytes, hold) = buffer.whole();
+    Setup::sent(bytes, hold)
 }
 
 async fn release(setup: &Setup, lease: Lease) {

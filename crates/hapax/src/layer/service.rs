@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_core::{Claim, Key, Principal, Record, Scope, Space};
+use hapax_core::{Claim, Key, Outcome, Principal, Record, Scope, Space, Tenant};
 use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tower_service::Service;
 
 use super::asked::Asked;
 use super::body::{RequestBody, ResponseBody};
+use super::budget::{Hold, Unread};
+use super::derived::is_reserved;
 use super::future::ResponseFuture;
+use super::key::KeyError;
 use super::layer::Setup;
 use super::pattern::route_pattern;
 use super::route::Route;
@@ -73,8 +75,12 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        match self.keyed(&request) {
-            Ok(None) => ResponseFuture::passing(self.inner.call(request.map(RequestBody::passed))),
+        let (parts, body) = request.into_parts();
+        match self.keyed(&parts) {
+            Ok(None) => {
+                let request = Request::from_parts(parts, RequestBody::passed(body));
+                ResponseFuture::passing(self.inner.call(request))
+            }
             Ok(Some(keyed)) => {
                 // The instance that is ready runs the request; its clone takes its place.
                 let next = self.inner.clone();
@@ -83,13 +89,12 @@ where
                     self.setup.clone(),
                     keyed,
                     ready,
-                    request,
+                    Request::from_parts(parts, body),
                 )))
             }
             Err(refused) => {
-                let (parts, _unread) = request.into_parts();
-                let tenant = self.setup.tenant(&parts);
-                self.setup.observer.key_refused(tenant, &refused.space);
+                let Refused { tenant, space, .. } = &*refused;
+                self.setup.observer.key_refused(*tenant, space);
                 let response = Caller::of(&parts, refused.problem_json).refuse(refused.problem);
                 ResponseFuture::keyed(Box::pin(std::future::ready(Ok(response))))
             }
@@ -108,31 +113,36 @@ pub fn is_keyed(method: &Method) -> bool {
 
 /// A request that runs under a key.
 struct Keyed {
+    tenant: Tenant,
     space: Space,
     route: Arc<Route>,
     /// Absent when it is derived from the body, which is not read yet.
     key: Option<Key>,
+    principal: Option<Principal>,
 }
 
-/// A request that does not run, since its key is missing or is none.
+/// A request that does not run: its key is missing or is none, or nobody knows whose it is.
 struct Refused {
+    tenant: Tenant,
     space: Space,
     problem: Problem,
     problem_json: bool,
 }
 
 impl<S> Idempotency<S> {
-    /// How `request` is keyed, if it is.
-    fn keyed<B>(&self, request: &Request<B>) -> Result<Option<Keyed>, Box<Refused>> {
-        if !is_keyed(request.method()) {
+    /// How the request with this head is keyed, if it is.
+    fn keyed(&self, parts: &Parts) -> Result<Option<Keyed>, Box<Refused>> {
+        if !is_keyed(&parts.method) {
             return Ok(None);
         }
-        let space = route_pattern(request.method(), request.uri().path());
+        let space = route_pattern(&parts.method, parts.uri.path());
         let Some(route) = self.setup.routes.shared(space.as_str()) else {
             return Ok(None);
         };
-        let refused = |space: &Space, problem: Problem| {
+        let tenant = self.setup.tenant(parts);
+        let refused = |problem: Problem| {
             Box::new(Refused {
+                tenant,
                 space: space.clone(),
                 problem,
                 problem_json: route.problem_json,
@@ -143,22 +153,25 @@ impl<S> Idempotency<S> {
         } else {
             key::parse_key
         };
-        let key = parse(request.headers())
-            .map_err(|error| refused(&space, answer::key_invalid(&error)))?;
-        match key {
-            None if route.derive => Ok(Some(Keyed {
-                space,
-                route: route.clone(),
-                key: None,
-            })),
-            None if route.required => Err(refused(&space, answer::key_required(space.as_str()))),
-            None => Ok(None),
-            Some(key) => Ok(Some(Keyed {
-                space,
-                route: route.clone(),
-                key: Some(key),
-            })),
+        let invalid = |error: KeyError| refused(answer::key_invalid(&error));
+        let key = parse(&parts.headers).map_err(invalid)?;
+        match &key {
+            None if route.derive => {}
+            None if route.required => return Err(refused(answer::key_required(space.as_str()))),
+            None => return Ok(None),
+            Some(key) if is_reserved(key, tenant, &space) => {
+                return Err(invalid(KeyError::Reserved));
+            }
+            Some(_) => {}
         }
+        let principal = self.setup.principal(parts, &space, route, key.is_none());
+        Ok(Some(Keyed {
+            principal: principal.map_err(|problem| refused(*problem))?,
+            tenant,
+            route: route.clone(),
+            space,
+            key,
+        }))
     }
 }
 
@@ -181,22 +194,30 @@ where
     ResBody::Error: Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let bytes = match collect(body, keyed.route.max_body_bytes).await {
-        Ok(bytes) => bytes,
+    let (bytes, hold) = match collect(&setup, &parts, body, keyed.route.max_body_bytes).await {
+        Ok(collected) => collected,
         Err(problem) => {
             return Ok(Caller::of(&parts, keyed.route.problem_json).refuse(*problem));
         }
     };
-    let claim = claim(&setup, &keyed, &parts, bytes.clone()).await;
+    let claim = claim(&keyed, &parts, bytes.clone()).await;
+    let tenant = claim.scope.tenant;
     let seen = match setup.observer.look(&setup.engine, &claim) {
-        Ok(receipt) => return Ok(answer::replay(&receipt.outcome).map(ResponseBody::whole)),
+        Ok(receipt) => {
+            // The request is over: its answer needs the room.
+            drop(hold);
+            return Ok(match setup.replay(tenant, &receipt.outcome) {
+                Ok(response) => response,
+                Err(problem) => Caller::of(&parts, keyed.route.problem_json).refuse(*problem),
+            });
+        }
         Err(seen) => seen,
     };
     let caller = Caller::of(&parts, keyed.route.problem_json);
     // From the claim on it runs to its end: a client that goes away leaves neither a key held by nobody nor a
     // handler cut off in the middle.
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
-    match begun(&setup, (claim, seen), keyed.route, inner, request).await? {
+    match begun(&setup, (claim, seen), keyed.route, inner, (request, hold)).await? {
         run::Ran::Answered(response) => Ok(response),
         run::Ran::Refused(problem) => Ok(caller.refuse(problem)),
     }
@@ -208,7 +229,7 @@ fn begun<S, ReqBody, ResBody>(
     claim: (Claim, Option<Arc<Record>>),
     route: Arc<Route>,
     inner: S,
-    request: Request<RequestBody<ReqBody>>,
+    (request, hold): (Request<RequestBody<ReqBody>>, Hold),
 ) -> Outliving<Result<run::Ran<ResBody>, S::Error>>
 where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>> + Send + 'static,
@@ -220,12 +241,16 @@ where
     ResBody::Error: Send + 'static,
 {
     let work = run::claim_and_run(setup.clone(), claim, route, inner, request);
-    setup.engine.outlive(work)
+    setup.engine.outlive(async move {
+        let ran = work.await;
+        // What outlives the request has limits of its own: the record in the ledger, and in the cache.
+        drop(hold);
+        ran
+    })
 }
 
-async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
-    let tenant = setup.tenant(parts);
-    let principal = parts.extensions.get::<Principal>().copied();
+async fn claim(keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
+    let (tenant, principal) = (keyed.tenant, keyed.principal);
     let asked = if body.len() > HASH_INLINE_BYTES_MAX {
         let (method, uri, headers, route) = (
             parts.method.clone(),
@@ -244,7 +269,7 @@ async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Clai
     let key = keyed
         .key
         .clone()
-        .unwrap_or_else(|| asked.derived_key(tenant, &keyed.space));
+        .unwrap_or_else(|| asked.derived_key(tenant, &keyed.space, principal));
     asked
         .claim(
             Scope {
@@ -258,17 +283,24 @@ async fn claim(setup: &Setup, keyed: &Keyed, parts: &Parts, body: Bytes) -> Clai
         .acting_here()
 }
 
-async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Box<Problem>>
+async fn collect<B>(
+    setup: &Setup,
+    parts: &Parts,
+    body: B,
+    bytes_max: usize,
+) -> Result<(Bytes, Hold), Box<Problem>>
 where
     B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => Ok(let_go(collected.to_bytes())),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(Box::new(answer::body_too_large(bytes_max)))
-        }
-        Err(_broken) => Err(Box::new(answer::body_unreadable())),
+    let read = setup
+        .budget
+        .read(setup.tenant(parts), body, bytes_max)
+        .await;
+    match read {
+        Ok((bytes, hold)) => Ok((let_go(bytes), hold)),
+        Err(Unread::TooLarge) => Err(Box::new(answer::body_too_large(bytes_max))),
+        Err(Unread::Exhausted) => Err(Box::new(answer::overloaded())),
+        Err(Unread::Broken(_)) => Err(Box::new(answer::body_unreadable())),
     }
 }
 
@@ -279,6 +311,33 @@ fn let_go(body: Bytes) -> Bytes {
         return body;
     }
     Bytes::copy_from_slice(&body)
+}
+
+impl Setup {
+    /// The recorded answer, which counts until it is sent, or why it has to wait.
+    pub(super) fn replay<B: Body>(
+        &self,
+        tenant: Tenant,
+        outcome: &Outcome,
+    ) -> Result<Response<ResponseBody<B>>, Box<Problem>> {
+        let response = answer::replay(outcome);
+        let length = response.body().len();
+        if length <= COPIED_BYTES_MAX {
+            return Ok(response.map(ResponseBody::whole));
+        }
+        match self.budget.hold(tenant, length) {
+            Some(hold) => Ok(response.map(|bytes| ResponseBody::whole(hold.around(bytes)))),
+            None => Err(Box::new(answer::overloaded())),
+        }
+    }
+
+    /// The bytes of an answer that was recorded, which count until they are sent.
+    pub(super) fn sent(bytes: Bytes, hold: Hold) -> Bytes {
+        if bytes.len() <= COPIED_BYTES_MAX {
+            return bytes;
+        }
+        hold.around(bytes)
+    }
 }
 
 /// What a refusal needs of a request that by then belongs to the handler.

@@ -4,8 +4,15 @@ use std::str::FromStr;
 
 use http::StatusCode;
 
+/// The statuses of a refused credential. They are never final: a stranger's refused try must not block the caller
+/// whose key it is, and a caller with a new credential must get through.
+const CREDENTIAL_REFUSED: [u16; 3] = [401, 403, 407];
+
 /// A set of statuses. The usual one holds every 2xx, 3xx and 4xx but 408, 425 and 429, which say "try
 /// again", as 5xx does.
+///
+/// No set holds 401, 403 or 407, whichever classes it is made of: they say that a credential was refused, and the next
+/// one may be good.
 ///
 /// ```
 /// use hapax::layer::Statuses;
@@ -17,6 +24,8 @@ use http::StatusCode;
 /// let few: Statuses = "!404, 2xx, 4xx".parse()?;
 /// assert!(few.holds(StatusCode::GONE) && !few.holds(StatusCode::NOT_FOUND));
 /// assert!("2xx, 6xx".parse::<Statuses>().is_err());
+/// assert!(!Statuses::default().holds(StatusCode::UNAUTHORIZED));
+/// assert!("2xx, 401".parse::<Statuses>().is_err(), "never final, so it cannot be listed");
 /// # Ok::<(), hapax::layer::InvalidStatus>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,16 +37,22 @@ pub struct Statuses {
 /// From the first status to the last, both within.
 type Range = (u16, u16);
 
-/// What is not a status, such as `404`, nor a class of them, such as `4xx`.
+/// What is not a status, such as `404`, nor a class of them, such as `4xx`, or a status that is never final.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidStatus(String);
 
 impl std::fmt::Display for InvalidStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let word = &self.0;
+        if range(word).is_some_and(is_credential_refused) {
+            return write!(
+                f,
+                "'{word}' is never final, since the next credential may be good; leave it out"
+            );
+        }
         write!(
             f,
-            "'{}' is no status; write one from 200 to 599, a class such as 4xx, or either after a '!'",
-            self.0
+            "'{word}' is no status; write one from 200 to 599, a class such as 4xx, or either after a '!'"
         )
     }
 }
@@ -53,7 +68,8 @@ impl Statuses {
                 .iter()
                 .any(|(first, last)| (*first..=*last).contains(&status.as_u16()))
         };
-        within(&self.held) && !within(&self.left_out)
+        let is_refused = CREDENTIAL_REFUSED.contains(&status.as_u16());
+        !is_refused && within(&self.held) && !within(&self.left_out)
     }
 }
 
@@ -75,14 +91,20 @@ impl FromStr for Statuses {
             left_out: Vec::new(),
         };
         for word in text.split(',').map(str::trim) {
-            let (list, word) = match word.strip_prefix('!') {
-                Some(word) => (&mut statuses.left_out, word),
-                None => (&mut statuses.held, word),
+            let (list, bare, is_held) = match word.strip_prefix('!') {
+                Some(bare) => (&mut statuses.left_out, bare, false),
+                None => (&mut statuses.held, word, true),
             };
-            list.push(range(word).ok_or_else(|| InvalidStatus(word.to_owned()))?);
+            let range = range(bare).filter(|range| !(is_held && is_credential_refused(*range)));
+            list.push(range.ok_or_else(|| InvalidStatus(bare.to_owned()))?);
         }
         Ok(statuses)
     }
+}
+
+/// Whether the range is one of the statuses that are never final.
+fn is_credential_refused((first, last): Range) -> bool {
+    first == last && CREDENTIAL_REFUSED.contains(&first)
 }
 
 fn range(word: &str) -> Option<Range> {
@@ -94,4 +116,39 @@ fn range(word: &str) -> Option<Range> {
     }
     let status: u16 = word.parse().ok()?;
     (200..=599).contains(&status).then_some((status, status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(text: &str, status: u16) -> bool {
+        let statuses: Statuses = text.parse().unwrap();
+        statuses.holds(StatusCode::from_u16(status).unwrap())
+    }
+
+    #[test]
+    fn a_refused_credential_is_in_no_set() {
+        for status in [401, 403, 407] {
+            for text in ["4xx", "2xx, 3xx, 4xx, 5xx", "4xx, !404", "200, 4xx, !401"] {
+                assert!(!holds(text, status), "{text} {status}");
+            }
+            assert!(!Statuses::default().holds(StatusCode::from_u16(status).unwrap()));
+            let listed = format!("2xx, {status}");
+            let why = listed.parse::<Statuses>().unwrap_err().to_string();
+            assert!(
+                why.contains(&status.to_string()) && why.contains("never final"),
+                "{why}"
+            );
+        }
+        for status in [400, 402, 404, 405, 406, 409, 410, 422] {
+            assert!(holds("4xx", status), "{status}");
+        }
+    }
+
+    #[test]
+    fn leaving_one_out_that_no_set_holds_changes_nothing() {
+        assert!(holds("2xx, 4xx, !401, !403", 404));
+        assert!(holds("2xx, !407", 201));
+    }
 }

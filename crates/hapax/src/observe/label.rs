@@ -1,39 +1,70 @@
-//! Route labels of bounded number: a label must not grow with what clients make up.
+//! Route labels: the patterns that somebody configured, and one label for all the rest. What clients make up is no label.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hapax_core::Space;
 use metrics::SharedString;
 
-/// How many routes have a label of their own. The rest share one.
-const ROUTES_MAX: usize = 200;
+use crate::pattern::belongs;
+
+/// How many routes are remembered with their label. The patterns are gone through for the rest.
+const ROUTES_MAX: usize = 1000;
 const OTHER: &str = "other";
 
-/// The routes that have a label.
+/// The patterns that are labels.
 #[derive(Debug, Default)]
-pub(super) struct Labels(RwLock<HashSet<Arc<str>>>);
+pub(super) struct Labels(RwLock<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The longest first, as routes are found.
+    patterns: Vec<Arc<str>>,
+    /// What was found for a route.
+    found: HashMap<Arc<str>, SharedString>,
+}
+
+impl Known {
+    fn find(&self, space: &str) -> SharedString {
+        let pattern = self.patterns.iter().find(|pattern| belongs(pattern, space));
+        pattern.map_or(SharedString::const_str(OTHER), |pattern| {
+            pattern.clone().into()
+        })
+    }
+}
 
 impl Labels {
-    /// The label of `space`: its own while there is room, else `other`.
-    pub(super) fn of(&self, space: &Space) -> SharedString {
+    /// Makes labels of these patterns too.
+    pub(super) fn add<'a>(&self, patterns: impl Iterator<Item = &'a str>) {
         // Nothing panics while either lock is held.
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(label) = known.get(space.as_str()) {
-            return label.clone().into();
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for pattern in patterns {
+            if !known.patterns.iter().any(|known| **known == *pattern) {
+                known.patterns.push(pattern.into());
+            }
         }
-        if known.len() >= ROUTES_MAX {
-            return SharedString::const_str(OTHER);
+        known
+            .patterns
+            .sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
+        known.found.clear();
+    }
+
+    /// The label of `space`: the longest pattern that it belongs to, else `other`.
+    pub(super) fn of(&self, space: &Space) -> SharedString {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(label) = known.found.get(space.as_str()) {
+            return label.clone();
+        }
+        let label = known.find(space.as_str());
+        if known.patterns.is_empty() || known.found.len() >= ROUTES_MAX {
+            return label;
         }
         drop(known);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Others may have filled the last places in between.
-        if known.len() >= ROUTES_MAX && !known.contains(space.as_str()) {
-            return SharedString::const_str(OTHER);
-        }
-        let label: Arc<str> = space.as_str().into();
-        known.insert(label.clone());
-        label.into()
+        // Patterns may have been added in between.
+        let label = known.find(space.as_str());
+        known.found.insert(space.as_str().into(), label.clone());
+        label
     }
 }
 
@@ -81,13 +112,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn past_the_limit_routes_share_a_label_and_known_ones_keep_theirs() {
+    fn only_what_was_configured_is_a_label_and_the_longest_pattern_wins() {
         let labels = Labels::default();
-        let space = |n: usize| Space::new(&format!("POST:r{n}")).unwrap();
-        for n in 0..ROUTES_MAX {
-            assert_eq!(labels.of(&space(n)).as_ref(), space(n).as_str());
+        let of = |text: &str| labels.of(&Space::new(text).unwrap()).to_string();
+        assert_eq!(of("POST:bookings-hold"), OTHER);
+        labels.add(["*:bookings-*", "POST:bookings-hold"].into_iter());
+        assert_eq!(of("POST:bookings-hold"), "POST:bookings-hold");
+        assert_eq!(of("PUT:bookings-{id}"), "*:bookings-*");
+        for n in 0..ROUTES_MAX + 10 {
+            assert_eq!(of(&format!("POST:r{n}")), OTHER);
         }
-        assert_eq!(labels.of(&space(ROUTES_MAX)).as_ref(), OTHER);
-        assert_eq!(labels.of(&space(0)).as_ref(), "POST:r0");
+        assert_eq!(
+            of("PUT:bookings-late"),
+            "*:bookings-*",
+            "whatever is remembered"
+        );
+        assert!(labels.0.read().unwrap().found.len() <= ROUTES_MAX);
     }
 }

@@ -33,7 +33,8 @@ class IdempotencyMiddleware:
     """Runs each keyed POST, PUT, PATCH and DELETE once per key, and replays its recorded answer.
 
     `options` say how it behaves, see `hapax.door.Options`. `principal` names whoever sent a request (a user id, say):
-    give it where your callers do not trust each other, so that nobody is answered what another was told.
+    give it where your callers do not trust each other, so that nobody is answered what another was told. Without it a
+    derived key is for whoever sends the same `Authorization`; a request that brings cookies and has neither is refused.
     """
 
     def __init__(
@@ -46,7 +47,6 @@ class IdempotencyMiddleware:
     ) -> None:
         self.app = app
         self.options = options or Options()
-        rules.check_principal(principal, self.options)
         self._principal = principal
         self._door = AsyncDoor(client or AsyncHapax(), self.options)
         self._running: set[asyncio.Task[None]] = set()
@@ -70,13 +70,20 @@ class IdempotencyMiddleware:
         except rules.KeyRefused as why:
             await _send_answer(send, rules.key_invalid(asked, str(why)))
             return
+        derived_for = None
+        if not keys:
+            given = [value for name, value in headers if name == "authorization"]
+            derived_for = rules.derived_for(principal, given)
+            if derived_for is None and any(name == "cookie" for name, _ in headers):
+                await _send_answer(send, rules.principal_required(asked))
+                return
         body = await _body(receive, dict(headers), self.options.max_body_bytes)
         if body is _GONE:
             return
         if not isinstance(body, bytes):
             await _send_answer(send, rules.body_too_large(asked, self.options.max_body_bytes))
             return
-        asked = Asked(**{**asked.__dict__, "key": key, "body": body})
+        asked = Asked(**{**asked.__dict__, "key": key, "body": body, "principal": derived_for})
         # On a task of its own from the claim on: a client that goes away leaves neither a key held by nobody nor a
         # handler cut off in the middle.
         task = asyncio.ensure_future(self._claim_and_run(asked, scope, send))

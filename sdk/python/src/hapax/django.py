@@ -38,7 +38,6 @@ class IdempotencyMiddleware:
         self._url: Optional[str] = getattr(settings, "HAPAX_URL", None)
         self._token: Optional[str] = getattr(settings, "HAPAX_TOKEN", None)
         self._principal: Optional[Callable[[Any], Optional[str]]] = getattr(settings, "HAPAX_PRINCIPAL", None)
-        rules.check_principal(self._principal, self.options)
         # A connection pool belongs to one event loop.
         self._doors: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncDoor] = WeakKeyDictionary()
         self._running: set[asyncio.Task[Any]] = set()
@@ -129,13 +128,18 @@ class IdempotencyMiddleware:
             key = rules.key_of([] if given is None else [given], principal)
         except rules.KeyRefused as why:
             return rules.key_invalid(asked, str(why))
+        derived_for = None
+        if given is None:
+            derived_for = rules.derived_for(principal, [headers.get("authorization") or ""])
+            if derived_for is None and headers.get("cookie") is not None:
+                return rules.principal_required(asked)
         announced = headers.get("content-length") or "0"
         if not announced.isdigit() or int(announced) > self.options.max_body_bytes:
             return rules.body_too_large(asked, self.options.max_body_bytes)
         body = _read(request)
         if body is None or len(body) > self.options.max_body_bytes:
             return rules.body_too_large(asked, self.options.max_body_bytes)
-        return Asked(**{**asked.__dict__, "key": key, "body": body})
+        return Asked(**{**asked.__dict__, "key": key, "body": body, "principal": derived_for})
 
 
 def _read(request: Any) -> Optional[bytes]:

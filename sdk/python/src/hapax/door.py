@@ -19,7 +19,8 @@ KEYED_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # What the remote API takes in one request is 1 MiB, and base64 adds a third.
 BODY_BYTES_MAX = 700 * 1024
 LEASE_SECONDS = 60
-RELEASED_STATUSES = frozenset({408, 425, 429})
+# "Try again", and a credential that was refused: the next one may be good.
+RELEASED_STATUSES = frozenset({401, 403, 407, 408, 425, 429})
 REPLAY_HEADERS = (("X-Idempotency-Replay", "true"), ("Idempotency-Replayed", "true"))
 
 _STORED = frozenset(
@@ -92,7 +93,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that is to run under a key. Without a key the server derives one."""
+    """A request that is to run under a key. Without a key the server derives one, for this principal if there is one."""
 
     method: str
     path: str
@@ -101,6 +102,7 @@ class Asked:
     content_type: str
     trace_id: str
     wants_problem: bool = False
+    principal: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,13 @@ class KeyRefused(Exception):
     """The header is no key; the text says why."""
 
 
-def check_principal(principal: object, options: Options) -> None:
-    """Keys that the server derives know no principal, so two of them could meet under one."""
-    if principal is not None and options.derive:
-        raise ValueError(
-            "derive cannot be used with a principal; have your callers send keys, or leave one of them out"
-        )
+def derived_for(principal: Optional[str], authorization: Sequence[str]) -> Optional[str]:
+    """Who a derived key is for: the principal, else whoever has the credential. Hapax is sent a hash of either."""
+    if principal:
+        return hashlib.sha256(principal.encode("utf-8")).hexdigest()
+    if any(authorization):
+        return "authorization:" + hashlib.sha256("\n".join(authorization).encode("utf-8")).hexdigest()
+    return None
 
 
 def key_of(values: Sequence[str], principal: Optional[str] = None) -> Optional[str]:
@@ -192,7 +195,7 @@ def sent_body(body: bytes) -> dict[str, str]:
 
 
 def is_final(status: int) -> bool:
-    """Whether an answer with this status is recorded. Any other says "try again" and gives the key back."""
+    """Whether an answer with this status is recorded. Any other gives the key back."""
     return status < 500 and status not in RELEASED_STATUSES
 
 
@@ -304,6 +307,16 @@ def key_required(asked: Asked) -> Answer:
     """The request carries no key, and needs one."""
     message = f"{asked.method} {asked.path.split('?')[0]} needs an Idempotency-Key header; send one that is new for each operation"
     return refusal(asked, 400, "idempotency_key_required", message)
+
+
+def principal_required(asked: Asked) -> Answer:
+    """The request brings cookies and nothing says who sends it: a derived key would be that of everybody who sends it."""
+    where = f"{asked.method} {asked.path.split('?')[0]}"
+    message = (
+        f"the key of {where} is derived, this request brings cookies, and nothing says who sends it; "
+        "set principal in the middleware, or send an Idempotency-Key"
+    )
+    return refusal(asked, 400, "principal_required", message, {"setting": "principal"})
 
 
 def key_invalid(asked: Asked, why: str) -> Answer:

@@ -180,6 +180,8 @@ class Plan:
         """The result for the caller. A stored key is forgotten when the answer is final."""
         result = verdict.result
         is_final = not verdict.again and result.conflict is None and result.status is not None
+        # A refused credential says nothing of the request: it may have run before, under this very key.
+        is_final = is_final and (result.replayed or result.status not in (401, 403, 407))
         code = result.error.code if isinstance(result.error, HapaxError) else ""
         if self._store is not None and is_final and code != "IDEMPOTENCY_IN_DOUBT":
             self._store.clear(self._name)

@@ -107,7 +107,10 @@ export interface JobCounts {
   readonly items: ReadonlyArray<{ readonly kind: string; readonly state: JobState; readonly count: number; readonly held: number }>;
 }
 
-/** Who holds the job, and since which lease. Both may be left out where nobody holds it. */
+/**
+ * Who holds the job, and since which lease. While somebody holds it both are needed: the epoch alone is no lease, since
+ * whoever reads the job reads it. Both may be left out on a job with no live lease, except to renew.
+ */
 export interface Fence {
   readonly owner?: string;
   readonly epoch?: number;

@@ -14,6 +14,11 @@ export interface Body {
 export interface ClaimRequest extends Body {
   /** Left out, it is derived from the request. */
   readonly key?: string;
+  /**
+   * Who sends it, such as a user's id; the server keeps its hash alone. It is part of a derived key, and under another key a
+   * replay is given to the same principal only.
+   */
+  readonly principal?: string;
   readonly method: string;
   /** The path with its query. */
   readonly path: string;

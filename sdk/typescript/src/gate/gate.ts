@@ -102,10 +102,13 @@ export class Gate {
       ...(contentType === undefined ? {} : { content_type: contentType }),
       ...(ttlSeconds === undefined ? {} : { ttl_seconds: ttlSeconds }),
     };
-    if (header === undefined && principal === undefined) return base;
-    if (principal === undefined) return { ...base, key: header! };
-    // Derived, too, a key is the principal's own.
-    const bare = header === undefined ? `${base.method} ${base.path} ${sha256Hex(body)}` : bareKey(header);
+    if (header === undefined) {
+      const who = derivedFor(principal, request.header("authorization"));
+      if (who === undefined && request.header("cookie") !== undefined) return principalRequired(base);
+      return who === undefined ? base : { ...base, principal: who };
+    }
+    if (principal === undefined) return { ...base, key: header };
+    const bare = bareKey(header);
     if (bare === undefined) {
       const message = "the Idempotency-Key header is not a key; use 1 to 255 visible ASCII characters";
       return { status: 400, code: "idempotency_key_invalid", message };
@@ -128,6 +131,20 @@ export class Gate {
     if (this.#setup.failOpen) return { kind: "pass" };
     return { kind: "answer", answer: refuse(NOT_CLAIMED, request) };
   }
+}
+
+/** Who a derived key is for: the principal, else whoever has the credential. Hapax is sent a hash of either. */
+function derivedFor(principal: string | undefined, authorization: string | undefined): string | undefined {
+  if (principal) return sha256Hex(principal);
+  return authorization ? `authorization:${sha256Hex(authorization)}` : undefined;
+}
+
+/** The request brings cookies and nothing says who sends it: a derived key would be that of everybody who sends it. */
+function principalRequired({ method, path }: { readonly method: string; readonly path: string }): Problem {
+  const message =
+    `the key of ${method} ${path.split("?")[0]} is derived, this request brings cookies, and nothing says who sends it; ` +
+    "set principal in the options, or send an Idempotency-Key";
+  return { status: 400, code: "principal_required", message, details: { setting: "principal" } };
 }
 
 /** The path with its query, without a host. */

@@ -38,7 +38,8 @@ export interface IdempotencyOptions {
   readonly maxResponseBytes?: number;
   /**
    * Whose request it is, such as the user's id. With it, keys of two principals never meet: neither a replay nor a
-   * difference is ever shown to another one. The key is then stored as a hash.
+   * difference is ever shown to another one. The key is then stored as a hash. Without it a derived key is for whoever
+   * sends the same Authorization; a request that brings cookies and has neither is a 400 principal_required.
    */
   readonly principal?: (request: Incoming) => string | undefined;
   /** Run without a key when hapax does not answer. Off: the caller gets a 503 and the handler does not run. */

@@ -181,9 +181,12 @@ export class Run {
   }
 }
 
-/** Whether an answer with this status is recorded. Any other says "try again" and gives the key back. */
+/** "Try again", and a credential that was refused: the next one may be good. */
+const RELEASED: readonly number[] = [401, 403, 407, 408, 425, 429];
+
+/** Whether an answer with this status is recorded. Any other gives the key back. */
 function isFinal(status: number): boolean {
-  return status >= 200 && status < 500 && ![408, 425, 429].includes(status);
+  return status >= 200 && status < 500 && !RELEASED.includes(status);
 }
 
 function completion(

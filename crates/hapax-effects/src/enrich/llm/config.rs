@@ -6,6 +6,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::LlmError;
+use crate::client::Base;
 
 pub(super) const BASE_URL: &str = "OPENAI_BASE_URL";
 pub(super) const KEY: &str = "LITELLM_MASTER_KEY";
@@ -123,7 +124,7 @@ impl Retry {
 }
 
 /// The base without its last slash, and with `/v1` where it has no path.
-pub(super) fn base(text: &str) -> Result<String, LlmError> {
+pub(super) fn base(text: &str) -> Result<Base, LlmError> {
     let refused = |why: String| LlmError::NotConfigured {
         what: BASE_URL,
         why,
@@ -131,7 +132,8 @@ pub(super) fn base(text: &str) -> Result<String, LlmError> {
     if text.trim().is_empty() {
         return Err(refused("is not set".to_owned()));
     }
-    let url = Url::parse(text.trim()).map_err(|error| refused(format!("is no URL: {error}")))?;
+    let mut url =
+        Url::parse(text.trim()).map_err(|error| refused(format!("is no URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused("must begin with http:// or https://".to_owned()));
     }
@@ -140,11 +142,10 @@ pub(super) fn base(text: &str) -> Result<String, LlmError> {
         let why = "must not hold credentials, a query or a fragment";
         return Err(refused(why.to_owned()));
     }
-    let base = url.as_str().trim_end_matches('/');
-    Ok(match url.path().trim_end_matches('/') {
-        "" => format!("{base}/v1"),
-        _ => base.to_owned(),
-    })
+    if url.path().trim_end_matches('/').is_empty() {
+        url.set_path("/v1");
+    }
+    Ok(Base::new(url))
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
             ("https://x.example/llm/v1", "https://x.example/llm/v1"),
             ("https://x.example/openai", "https://x.example/openai"),
         ] {
-            assert_eq!(base(given).unwrap(), meant, "{given}");
+            assert_eq!(base(given).unwrap().as_str(), meant, "{given}");
         }
         for wrong in [
             "",
@@ -173,7 +174,9 @@ mod tests {
             "http://litellm/v1?key=secret",
             "http://litellm/v1#secret",
         ] {
-            let refused = base(wrong).unwrap_err();
+            let Err(refused) = base(wrong) else {
+                panic!("{wrong} is taken");
+            };
             assert!(!refused.to_string().contains("secret"), "{refused}");
             assert_eq!(refused.http_status(), 503);
         }

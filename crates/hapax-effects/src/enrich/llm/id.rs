@@ -1,4 +1,5 @@
-//! The provider's names for files and batches. They are opaque: kept as they came, and never taken apart.
+//! The provider's names for files and batches. They are opaque: kept as they came, and never taken apart. Each stands in a
+//! URL as one segment, so none can hold what divides a URL.
 
 use std::fmt;
 
@@ -77,8 +78,42 @@ fn checked(what: &'static str, id: String) -> Result<String, Invalid> {
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         return Err(Invalid::new(what, "is not 1 to 2048 bytes long"));
     }
-    if matches!(id.as_str(), "." | "..") || id.chars().any(char::is_control) {
+    let divides = |letter: char| letter.is_control() || r"/\?#@".contains(letter);
+    if id == "." || id.contains("..") || id.chars().any(divides) {
         return Err(Invalid::new(what, "cannot stand in a URL"));
     }
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_opaque_and_holds_nothing_that_divides_a_url() {
+        let long = "x".repeat(ID_BYTES_MAX);
+        for id in [
+            "file-1",
+            "bGl0ZWxsbQ==",
+            "a.b",
+            "gs%3A%2F%2Fbucket",
+            "a b",
+            "日本",
+            "a:b;c,d",
+            &long,
+        ] {
+            assert_eq!(FileId::new(id).unwrap().as_str(), id);
+            assert_eq!(BatchId::new(id).unwrap().as_str(), id);
+        }
+        let over = "x".repeat(ID_BYTES_MAX + 1);
+        for id in [
+            "", ".", "..", "a..b", "../x", "a/b", "//evil", "a\\b", "x?y", "x#y", "@evil",
+            ":1@evil", "a\nb", &over,
+        ] {
+            assert!(FileId::new(id).is_err(), "{id}");
+            assert!(BatchId::new(id).is_err(), "{id}");
+            let stored = serde_json::json!(id);
+            assert!(serde_json::from_value::<FileId>(stored).is_err(), "{id}");
+        }
+    }
 }

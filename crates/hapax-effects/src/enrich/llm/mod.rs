@@ -26,7 +26,6 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use serde_json::Value;
 use tracing::Instrument;
-use url::Url;
 
 use crate::client::{install_provider, told};
 
@@ -63,7 +62,6 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Llm {
     client: Client,
-    base: String,
     credentials: Credentials,
     config: LlmConfig,
 }
@@ -112,8 +110,8 @@ impl Llm {
             })?;
         Ok(Self {
             client,
-            base,
             credentials: Credentials {
+                base,
                 bearer,
                 key: config.key.clone(),
             },
@@ -250,14 +248,11 @@ impl Llm {
         path: &[&str],
         answer_bytes_max: usize,
     ) -> Result<Outgoing, LlmError> {
-        let mut url = Url::parse(&self.base).map_err(|error| unusable(&error.to_string()))?;
-        if let Ok(mut segments) = url.path_segments_mut() {
-            // A segment is encoded, so an id leads nowhere else.
-            segments.extend(path);
-        }
+        // A segment is encoded, so an id leads nowhere else.
+        let url = self.credentials.base.join(path.iter().copied());
         Ok(Outgoing {
             method,
-            url,
+            url: url.ok_or_else(|| unusable("a path leads out of it"))?,
             body: None,
             timeout: self.config.timeout,
             answer_bytes_max,

@@ -11,14 +11,15 @@ use url::Url;
 use super::refusal::told_bytes;
 use super::wait::retry_after;
 use super::{LlmError, Secret};
-use crate::client::told;
+use crate::client::{Base, told};
 
 /// How much of a refusal is read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
-/// Who we are to the provider.
+/// Who we are to the provider, and where that may be said.
 #[derive(Clone)]
 pub(super) struct Credentials {
+    pub(super) base: Base,
     pub(super) bearer: HeaderValue,
     pub(super) key: Secret,
 }
@@ -72,6 +73,10 @@ async fn exchange(
     credentials: &Credentials,
     outgoing: &Outgoing,
 ) -> Result<Received, Failed> {
+    if !credentials.base.holds(&outgoing.url) {
+        let why = "the request leads elsewhere than to the provider".to_owned();
+        return Err(Failed::from(LlmError::Unreachable { why }));
+    }
     let mut request = client
         .request(outgoing.method.clone(), outgoing.url.clone())
         .header(AUTHORIZATION, credentials.bearer.clone());

@@ -20,7 +20,7 @@ pub enum Reply {
     FourKeywords,
     /// The good answer with a topic that is not on the list.
     UnknownTopic,
-    /// The good answer with a text for a confidence.
+    /// The good answer with a list for a gist.
     WrongType,
     /// `content: null`.
     Null,
@@ -103,7 +103,7 @@ impl Reply {
             Self::Prose => format!("Here is the JSON:\n{}\nI hope it helps.", good()),
             Self::FourKeywords => with("keywords", json!(["a", "b", "c", "d", "D "])),
             Self::UnknownTopic => with("topic_primary", json!("astrology-of-cats")),
-            Self::WrongType => with("topic_primary_confidence", json!("high")),
+            Self::WrongType => with("gist", json!(["Tea."])),
             Self::Length => {
                 let good = good();
                 let half = good.char_indices().nth(good.chars().count() / 2);

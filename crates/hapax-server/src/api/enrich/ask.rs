@@ -91,7 +91,11 @@ pub(in crate::api) async fn ask(
 #[derive(Serialize, ToSchema)]
 pub(in crate::api) struct Enriched {
     topic_primary: String,
-    /// How sure that is, from 0 to 1.
+    /// The model's own word, where the primary topic is `other` because that word is not on the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    topic_said: Option<String>,
+    /// How sure that is, from 0 to 1; 0 where the model did not say.
     topic_primary_confidence: f64,
     topic_secondary: Option<String>,
     topic_secondary_confidence: Option<f64>,
@@ -120,6 +124,7 @@ impl Enriched {
     fn of(t1: T1, quality: Quality, told: Written) -> Self {
         let T1 {
             topic_primary,
+            topic_said,
             topic_primary_confidence,
             topic_secondary,
             topic_secondary_confidence,
@@ -140,6 +145,7 @@ impl Enriched {
         } = quality;
         Self {
             topic_primary,
+            topic_said,
             topic_primary_confidence,
             topic_secondary,
             topic_secondary_confidence,

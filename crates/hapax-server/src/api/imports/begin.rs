@@ -29,7 +29,7 @@ use crate::problem::{self, Refusal};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct ImportBody {
-    /// The file, beneath EMAIL_IMPORT_ROOT.
+    /// The file, beneath the tenant's folder of EMAIL_IMPORT_ROOT.
     #[schema(min_length = 1)]
     mbox_path: String,
     /// How many entries a batch for enrichment holds.
@@ -83,9 +83,9 @@ pub(in crate::api) async fn mbox(
     let desk = app.imports.clone();
     let begun = tokio::spawn(async move { desk.begin(tenant, &roots, new).await });
     let import = begun.await.map_err(|_| problem::internal())??;
-    let root = app.imports.root(tenant);
+    let folders = app.imports.folders(tenant);
     let answer = |status, import: &Import, stalled: Option<String>| {
-        let shown = Shown::of(import, root.as_ref());
+        let shown = Shown::of(import, folders.as_ref());
         let shown = match stalled {
             Some(why) => shown.stalled(why),
             None => shown,
@@ -122,7 +122,7 @@ fn opened(
             Problem::new(
                 StatusCode::NOT_FOUND,
                 "not_found",
-                "this tenant has no folder beneath EMAIL_IMPORT_ROOT; it is named by the tenant's id",
+                "this tenant has no folder beneath EMAIL_IMPORT_ROOT; make tenants/UUID there, by the tenant's id",
             )
         }
         Closed::NoFolder => unset(),
@@ -144,7 +144,7 @@ fn forbidden() -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
         "forbidden",
-        "mbox_path must name a plain file beneath EMAIL_IMPORT_ROOT, after links are resolved",
+        "mbox_path must name a plain file beneath the tenant's folder of EMAIL_IMPORT_ROOT, after links are resolved",
     )
 }
 

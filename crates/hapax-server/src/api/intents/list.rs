@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::job::{Job, JobScan, Op, OpState, State as JobState};
+use hapax_intake::intent::Packet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -12,7 +13,7 @@ use super::super::App;
 use super::super::payload::invalid;
 use super::super::query::Query;
 use super::{is_receipt, shown};
-use crate::intents::inbox;
+use crate::intents::inbox::{self, Inbox};
 use crate::intents::receipt::{Receipt, shown_question};
 use crate::intents::stored::CLARIFY;
 use crate::problem::Refusal;
@@ -21,6 +22,8 @@ use crate::problem::Refusal;
 const AT_ONCE: usize = 100;
 /// How many receipts one page looks at. It may have found none by then, and says where to go on.
 const LOOKED_MAX: usize = 500;
+/// How much of a sentence a list shows, in characters.
+const SENTENCE_MAX: usize = 200;
 const STATUSES: [&str; 6] = [
     "accepted",
     "planned",
@@ -51,6 +54,38 @@ pub(in crate::api) struct Page<T> {
     next_cursor: Option<String>,
 }
 
+/// A receipt in a list: with the sentence that people know it by.
+#[derive(Serialize, ToSchema)]
+pub(in crate::api) struct ListedReceipt {
+    #[serde(flatten)]
+    receipt: Receipt,
+    /// What the packet says in words, cut at 200 characters; null if it says nothing.
+    natural_language: Option<String>,
+    /// What the packet asks for, if it says so.
+    intent_type: Option<String>,
+}
+
+impl ListedReceipt {
+    fn of(job: &Job, receipt: Receipt) -> Self {
+        let packet = packet(job);
+        Self {
+            natural_language: packet.as_ref().and_then(sentence),
+            intent_type: packet.and_then(|it| it.intent_type),
+            receipt,
+        }
+    }
+}
+
+fn packet(job: &Job) -> Option<Packet> {
+    Inbox::of(job).ok().map(|inbox| inbox.packet)
+}
+
+/// What a packet says in words, as far as a list shows it.
+fn sentence(packet: &Packet) -> Option<String> {
+    let said = packet.natural_language.as_deref()?;
+    Some(said.chars().take(SENTENCE_MAX).collect())
+}
+
 /// A question as it reads.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it is a description; what was asked is stored")]
@@ -74,6 +109,9 @@ pub(in crate::api) struct Clarification {
     choices: Option<Vec<ClarificationChoice>>,
     /// What was answered.
     answer: Option<Value>,
+    /// What the packet says in words, cut at 200 characters.
+    #[schema(nullable = false)]
+    natural_language: Option<String>,
 }
 
 /// What may be chosen.
@@ -88,12 +126,12 @@ struct ClarificationChoice {
 /// Lists receipts, newest first.
 #[utoipa::path(get, path = "/v1/receipts", operation_id = "list_receipts",
     params(ListQuery),
-    responses((status = 200, description = "A page of receipts.", body = Page<Receipt>)))]
+    responses((status = 200, description = "A page of receipts.", body = Page<ListedReceipt>)))]
 pub(in crate::api) async fn receipts(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
     Query(query): Query<ListQuery>,
-) -> Result<Answer<Page<Receipt>>, Refusal> {
+) -> Result<Answer<Page<ListedReceipt>>, Refusal> {
     if let Some(status) = &query.status
         && !STATUSES.contains(&status.as_str())
     {
@@ -107,7 +145,7 @@ pub(in crate::api) async fn receipts(
         let is_it = wanted
             .as_ref()
             .is_none_or(|wanted| json!(receipt.status) == wanted.as_str());
-        is_it.then_some(receipt)
+        is_it.then(|| ListedReceipt::of(&found.0, receipt))
     });
     page.await.map(Answer)
 }
@@ -152,6 +190,9 @@ fn question(job: &Job, op: &Op) -> Value {
         let answer = op.result.as_deref().map(serde_json::from_str::<Value>);
         json!({ "answer": answer.and_then(Result::ok) })
     };
+    if let Some(said) = packet(job).and_then(|it| sentence(&it)) {
+        shown["natural_language"] = said.into();
+    }
     shown["id"] = op.key.as_str().into();
     shown["receipt_id"] = job.id.as_str().into();
     shown["status"] = if is_open { "open" } else { "answered" }.into();

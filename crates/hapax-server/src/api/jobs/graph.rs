@@ -147,7 +147,7 @@ const fn word(state: OpState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hapax_core::job::{JobKind, NewJob};
+    use hapax_core::job::{JobId, JobKind, NewJob};
     use hapax_core::{Tenant, Time};
     use serde_json::json;
 
@@ -167,10 +167,17 @@ mod tests {
             json!({"graph": graph, "schema": "pkm", "batch_id": uuid::Uuid::nil(), "attempt": 1})
                 .to_string()
         };
-        let enrich = |payload: &str| name("enrich", payload);
-        assert_eq!(enrich(&batch("schedule")).as_deref(), Some("t1-schedule"));
-        assert_eq!(enrich(&batch("collect")).as_deref(), Some("t1-collect"));
-        assert_eq!(enrich("{}").as_deref(), Some("t1-sync"));
+        let of_batch = |graph: &str| {
+            let id = format!("t1-{graph}-pkm-{}-1", uuid::Uuid::nil());
+            let mut job = job("enrich", &batch(graph));
+            job.id = JobId::new(&id).unwrap();
+            outline(&job).map(|plan| plan.name)
+        };
+        assert_eq!(of_batch("schedule").as_deref(), Some("t1-schedule"));
+        assert_eq!(of_batch("collect").as_deref(), Some("t1-collect"));
+        assert_eq!(name("enrich", "{}").as_deref(), Some("t1-sync"));
+        let foreign = name("enrich", &batch("schedule"));
+        assert_eq!(foreign.as_deref(), Some("t1-sync"), "its id is not its own");
         assert_eq!(name("import", "{}"), None);
         assert_eq!(name("my-own", "{}"), None);
     }

@@ -87,7 +87,7 @@ pub(in crate::api) async fn lease(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct RenewBody {
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -97,7 +97,7 @@ pub(in crate::api) struct RenewBody {
     ttl_s: Ttl,
 }
 
-/// Keeps the lease for this long from now.
+/// Keeps the lease for this long from now. Only its holder does, late too, until somebody else has the job.
 #[utoipa::path(post, path = "/v1/jobs/{id}/renew", operation_id = "renew_job",
     request_body(content = RenewBody, example = json!({"owner": "worker-1", "epoch": 1, "ttl_s": 120})),
     responses((status = 200, description = "The job.", body = ShownJob)),
@@ -118,7 +118,7 @@ pub(in crate::api) async fn renew(
 #[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct ReleaseBody {
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,

@@ -17,6 +17,7 @@ use super::shown::ShownJob;
 use super::words::Word;
 use crate::body::{Batch, Roomy};
 use crate::problem::{self, Refusal};
+use crate::worker;
 
 /// The most attempts that a plan can ask for.
 const ATTEMPTS_MAX: u32 = 100;
@@ -43,15 +44,31 @@ pub(in crate::api) struct PlanBody {
     max_attempts: Option<u32>,
 }
 
-/// Why a plan is not one: the member and the reason, or too much of it.
+/// Why a plan is not one: the member and the reason, too much of it, or a name that is the program's.
 enum Fault {
     Form(&'static str, String),
     TooLarge,
+    OfTheProgram,
+}
+
+impl Fault {
+    fn problem(self) -> Problem {
+        match self {
+            Fault::Form(path, why) => problem::schema(&[(path.to_owned(), why)]),
+            Fault::TooLarge => too_large(),
+            Fault::OfTheProgram => problem::job_of_the_program(
+                "this canonical_url names a job that hapax plans itself; give it another",
+            ),
+        }
+    }
 }
 
 impl PlanBody {
     fn new_job(self) -> Result<NewJob, Fault> {
         let kind = self.kind.map_or(JobKind::DOWNLOAD, |Word(kind)| kind);
+        if worker::is_own_name(&kind, &self.canonical_url) {
+            return Err(Fault::OfTheProgram);
+        }
         let form = |why: hapax_core::Invalid| Fault::Form(why.what(), why.to_string());
         let mut job = NewJob::new(kind, &self.work_id, &self.artifact_id, &self.canonical_url)
             .map_err(form)?;
@@ -98,10 +115,7 @@ pub(in crate::api) async fn plan(
     Extension(tenant): Extension<Tenant>,
     Roomy(body): Roomy<PlanBody>,
 ) -> Result<(StatusCode, Answer<PlannedJob>), Refusal> {
-    let job = body.new_job().map_err(|fault| match fault {
-        Fault::Form(path, why) => problem::schema(&[(path.to_owned(), why)]),
-        Fault::TooLarge => too_large(),
-    })?;
+    let job = body.new_job().map_err(Fault::problem)?;
     let mut planned = app.store.queue.plan(tenant, vec![job]).await?;
     let Planned { job, planned } = planned.pop().ok_or_else(problem::internal)?;
     let status = if planned {
@@ -174,7 +188,9 @@ fn checked(bodies: Vec<PlanBody>) -> Result<Vec<NewJob>, Problem> {
         match body.new_job() {
             Ok(job) => jobs.push(job),
             Err(Fault::Form(path, why)) => faults.push((format!("jobs[{index}].{path}"), why)),
-            Err(Fault::TooLarge) => return Err(too_large().with_detail("index", index)),
+            Err(fault @ (Fault::TooLarge | Fault::OfTheProgram)) => {
+                return Err(fault.problem().with_detail("index", index));
+            }
         }
     }
     faults.truncate(FAULTS_SHOWN_MAX);

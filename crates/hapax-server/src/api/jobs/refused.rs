@@ -12,6 +12,7 @@ pub(crate) fn problem(refusal: &Refusal) -> Problem {
     let message = refusal.to_string();
     match refusal {
         Refusal::NotFound => problem::not_found(),
+        Refusal::OfTheProgram => problem::job_of_the_program(&message),
         Refusal::LeaseLost {
             epoch,
             owner,

@@ -6,7 +6,9 @@ use axum::extract::State;
 use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::job::queue::ACTS_MAX;
-use hapax_core::job::{Act, Deed, Done, Fence, JobId, On, Refusal as Refused, State as Reached};
+use hapax_core::job::{
+    Act, By, Deed, Done, Fence, JobId, On, Refusal as Refused, State as Reached,
+};
 use hapax_core::{Action, Note, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,7 +28,7 @@ use crate::problem::{self, Refusal};
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct AdvanceBody {
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -66,7 +68,7 @@ pub(in crate::api) async fn advance(
 #[serde(deny_unknown_fields)]
 #[schema(as = FailJobBody)]
 pub(in crate::api) struct FailBody {
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -118,7 +120,7 @@ pub(in crate::api) struct SettleBody {
 struct Item {
     #[schema(value_type = String, min_length = 1, max_length = 128)]
     job_id: Word<JobId>,
-    /// The holder's name. With its epoch it may be left out where nobody holds the job.
+    /// The holder's name. While somebody holds the job it is needed, together with the epoch.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     owner: Option<Word<Owner>>,
     epoch: Option<i64>,
@@ -270,7 +272,8 @@ pub(in crate::api) async fn retry(
     Extension(caller): Extension<Caller>,
     Id(id): Id,
 ) -> Result<Answer<ShownJob>, Refusal> {
-    let job = act_on_job(&app, tenant, id, Fence::none(), Deed::Retry).await?;
+    let owner = Fence::none().by(By::Owner);
+    let job = act_on_job(&app, tenant, id, owner, Deed::Retry).await?;
     let note = Note::new(tenant, app.store.queue.time(), Action::JobRetried)
         .by(&caller.to_string())
         .saying([("job_id", job.id.as_str().into())]);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::job::{Class, Fence, Job, JobId, JobKind, OpKey, State};
+use hapax_core::job::{By, Class, Fence, Job, JobId, JobKind, OpKey, State};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -130,11 +130,13 @@ impl<'de> Deserialize<'de> for Rest {
     }
 }
 
-/// The holder of a lease as bodies name it; both may be left out where nobody holds the job.
+/// The holder of a lease as bodies name it, who is a caller and not the program. Both may be left out where nobody holds
+/// the job.
 pub(in crate::api) fn fence(owner: Option<Word<Owner>>, epoch: Option<i64>) -> Fence {
     Fence {
         owner: owner.map(|Word(Owner(owner))| owner),
         epoch,
+        by: By::Caller,
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) const CODES: &[(&str, u16)] = &[
     ("idempotency_key_invalid", 400),
     ("idempotency_key_required", 400),
     ("policy_disabled", 400),
+    ("principal_required", 400),
     ("schema_validation_failed", 400),
     ("unknown_policy", 400),
     ("unsupported_schema_version", 400),
@@ -73,6 +74,7 @@ pub(super) const CODES: &[(&str, u16)] = &[
     ("parse_error", 502),
     ("llm_not_configured", 503),
     ("llm_unavailable", 503),
+    ("overloaded", 503),
     ("shutting_down", 503),
     ("store_unavailable", 503),
     ("too_many_streams", 503),
@@ -99,6 +101,9 @@ pub(super) fn shared(facts: &Facts) -> Vec<&'static str> {
             "unsupported_media_type",
         ]);
     }
+    if facts.has_body || facts.keyed.is_some() {
+        codes.push("overloaded");
+    }
     if facts.has_query {
         codes.push("schema_validation_failed");
     }
@@ -120,6 +125,7 @@ pub(super) fn shared(facts: &Facts) -> Vec<&'static str> {
         codes.extend([
             "idempotency_key_invalid",
             "idempotency_key_required",
+            "principal_required",
             "IDEMPOTENCY_CONFLICT",
             "IDEMPOTENCY_IN_DOUBT",
             "IDEMPOTENCY_IN_PROGRESS",

@@ -10,6 +10,7 @@ use hapax_core::{OnLost, Policy};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::super::identity::Caller;
 use crate::exit::Usage;
 
 /// The largest body that a route may take or keep.
@@ -31,6 +32,12 @@ pub(super) struct Entry {
     exclude: Option<Vec<String>>,
     unordered: Option<Vec<String>>,
     redact: Option<Vec<String>>,
+    #[serde(default)]
+    principal_headers: Vec<String>,
+    #[serde(default)]
+    principal_cookie: String,
+    #[serde(default)]
+    principal: String,
     store_headers: Option<Vec<String>>,
     store_statuses: Option<Vec<StatusWord>>,
     max_body_bytes: Option<usize>,
@@ -97,6 +104,15 @@ impl Entry {
         }
         for name in self.list("store_headers", self.store_headers.as_ref())? {
             route.store_headers.push(self.header(name)?);
+        }
+        let caller = Caller {
+            headers: &self.principal_headers,
+            cookie: &self.principal_cookie,
+            principal: &self.principal,
+        };
+        let identity = caller.identity();
+        if let Some(identity) = identity.map_err(|(key, why)| self.refuse(key, why))? {
+            route.identity = identity;
         }
         if let Some(statuses) = &self.store_statuses {
             route.store_statuses = self.statuses(statuses)?;

@@ -120,17 +120,3 @@ fn a_writing_request_names_its_tenant_where_it_must() {
         "reading needs none"
     );
 }
-
-#[test]
-fn the_principal_is_what_authorises() {
-    let of = |values: &[&'static str]| {
-        let pairs = values
-            .iter()
-            .map(|value| (AUTHORIZATION, HeaderValue::from_static(value)));
-        principal(&pairs.collect())
-    };
-    assert_eq!(of(&["Bearer a"]), of(&["Bearer a"]));
-    assert_ne!(of(&["Bearer a"]), of(&["Bearer b"]));
-    assert_ne!(of(&[]), of(&["Bearer a"]));
-    assert_eq!(of(&[]), of(&[]));
-}

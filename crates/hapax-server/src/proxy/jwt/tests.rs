@@ -45,9 +45,9 @@ pub(super) fn claims(over: &Value) -> Value {
 
 pub(super) fn jwt_with(lines: &str, algorithm: &str, key: DecodingKey) -> Jwt {
     let text = format!("jwt_algorithms = ['{algorithm}']\n{lines}");
-    let config: Proxy = toml::from_str(&text).unwrap();
-    let claim = config.claim().unwrap().unwrap();
-    Jwt::new(&config, claim, key)
+    let config: Config = toml::from_str(&format!("[proxy]\n{text}")).unwrap();
+    let tokens = config.tokens().unwrap().unwrap();
+    Jwt::new(&config.proxy, tokens, key)
 }
 
 fn jwt(lines: &str) -> Jwt {
@@ -79,7 +79,7 @@ pub(super) fn unauthorized<T>() -> Result<T, (u16, String)> {
 #[test]
 fn a_valid_token_names_the_tenant() {
     let found = believed(&jwt(""), &hs256(&claims(&json!({})))).unwrap();
-    assert_eq!(found.tenant.to_string(), TENANT);
+    assert_eq!(found.tenant.unwrap().to_string(), TENANT);
     assert_eq!(found.principal, None, "it has no subject");
     let within = jwt_with(
         "tenant_claim = 'app.tenant.id'",
@@ -88,7 +88,7 @@ fn a_valid_token_names_the_tenant() {
     );
     let nested = json!({"tenant_id": null, "app": {"tenant": {"id": TENANT}}});
     let found = believed(&within, &hs256(&claims(&nested))).unwrap();
-    assert_eq!(found.tenant.to_string(), TENANT);
+    assert_eq!(found.tenant.unwrap().to_string(), TENANT);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn the_same_text_is_paid_for_once(store: Store) {
             &said["prompt_version"],
             &said["prompt_mode"]
         ),
-        (&json!("t1-default"), &json!("t1-v1"), &json!("whole"))
+        (&json!("t1-default"), &json!("t1-v2"), &json!("whole"))
     );
     let again = house.ask(&body);
     assert_eq!((again.status, again.json()), (200, said.clone()));

@@ -46,7 +46,7 @@ fn a_batch_enriches_its_entries(store: Store) {
         }
         assert_eq!(row["enrichment_status"], "completed");
         assert_eq!(row["enrichment_model"], "t1-batch");
-        assert_eq!(row["prompt_version"], "t1-v1");
+        assert_eq!(row["prompt_version"], "t1-v2");
         assert_eq!(row["enriched_hash"], item["content_hash"]);
     }
     let counts = house.provider.counts();

@@ -10,15 +10,15 @@ use serde_json::Value;
 
 /// One call.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    pub(super) path: String,
-    pub(super) head: String,
-    pub(super) body: Value,
+pub(crate) struct Call {
+    pub(crate) path: String,
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 /// How the next calls are answered; after them all with 200.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mood {
+pub(crate) enum Mood {
     Refuse(u16),
     /// It does what it is asked, and says so too late.
     Late(Duration),
@@ -32,13 +32,13 @@ struct State {
 }
 
 /// The gateway. It ends with the test's process.
-pub(super) struct Gateway {
-    pub(super) address: SocketAddr,
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
 impl Gateway {
-    pub(super) fn start(moods: &[Mood]) -> Self {
+    pub(crate) fn start(moods: &[Mood]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State {
@@ -59,16 +59,16 @@ impl Gateway {
     }
 
     /// Takes this long for every call from now on.
-    pub(super) fn pace(&self, pace: Duration) {
+    pub(crate) fn pace(&self, pace: Duration) {
         self.state.lock().unwrap().pace = pace;
     }
 
-    pub(super) fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.state.lock().unwrap().calls.clone()
     }
 
     /// How often each key came.
-    pub(super) fn keys(&self) -> BTreeMap<String, usize> {
+    pub(crate) fn keys(&self) -> BTreeMap<String, usize> {
         let mut keys = BTreeMap::new();
         for call in self.calls() {
             let key = call.body["idempotency_key"].as_str().unwrap().to_owned();

@@ -153,8 +153,9 @@ impl Crew {
                 let result = json!({"by": owner, "run": uuid::Uuid::new_v4()});
                 let sent = self.now();
                 let path = format!("/v1/ops/{}/complete", begun["op_key"].as_str().unwrap());
-                let complete =
-                    json!({"token": begun["token"], "result": result, "advance_to": "FINALIZED"});
+                let complete = json!({
+                    "token": begun["token"], "result": result, "advance_to": "FINALIZED", "owner": owner, "epoch": epoch,
+                });
                 if self.post(&path, &complete)?.status != 200 {
                     return Some(());
                 }

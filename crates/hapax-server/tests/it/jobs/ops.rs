@@ -23,7 +23,9 @@ fn an_operation_runs_once_and_is_replayed_afterwards(store: Store) {
     );
 
     let result = r#"{ "status": 200, "length": 12345678901234567890123, "f": 1.0 }"#;
-    let body = format!(r#"{{"token":{token},"result":{result},"advance_to":"HEAD_DONE"}}"#);
+    let body = format!(
+        r#"{{"token":{token},"result":{result},"advance_to":"HEAD_DONE","owner":"w","epoch":1}}"#
+    );
     let path = format!("/v1/ops/{}/complete", begun["op_key"].as_str().unwrap());
     for time in ["first", "told again"] {
         let done = node.owner("POST", &path, &body);
@@ -257,6 +259,44 @@ fn what_a_dead_runner_did_is_in_doubt_until_somebody_says(store: Store) {
     }
 }
 
+fn operations_in_doubt_are_listed_and_counted_until_a_person_says(store: Store) {
+    let node = store.serve("");
+    let listed = || get(&node, "/v1/ops?state=in_doubt");
+    let count = || get(&node, "/v1/jobs/stats")["ops_in_doubt"].clone();
+    let (begun, job) = abandoned(&node, &json!({}));
+    assert_eq!((&listed()["items"], count()), (&json!([]), json!(0)));
+
+    begin(&node, &job, "PAY", &json!({}));
+    let page = listed();
+    let item = &page["items"][0];
+    assert_eq!(
+        (&item["op_key"], &item["job_id"], &item["state"]),
+        (&begun["op_key"], &job["job_id"], &json!("in_doubt")),
+        "{page}"
+    );
+    assert_eq!(
+        (&item["work_id"], &item["job_kind"]),
+        (&job["work_id"], &job["kind"])
+    );
+    assert_eq!((&page["next_cursor"], count()), (&json!(null), json!(1)));
+    assert_eq!(get(&node, "/v1/overview")["now"]["ops_in_doubt"], 1);
+
+    op(&node, &begun, "resolve", &json!({"retry": true}));
+    assert_eq!((&listed()["items"], count()), (&json!([]), json!(0)));
+
+    for query in [
+        "",
+        "state=done",
+        "state=in_doubt&limit=0",
+        "state=in_doubt&limit=501",
+        "state=in_doubt&cursor=x",
+        "state=in_doubt&unknown=1",
+    ] {
+        let answer = node.owner("GET", &format!("/v1/ops?{query}"), "");
+        refused(&answer, 400, "schema_validation_failed");
+    }
+}
+
 fn what_is_harmless_to_repeat_runs_again(store: Store) {
     for class in ["replayable", "keyed", "tx"] {
         let node = store.serve("");
@@ -393,6 +433,7 @@ on_both_stores!(
     a_runner_whose_answer_got_lost_asks_again_with_its_token,
     a_failure_is_for_now_or_for_good,
     what_a_dead_runner_did_is_in_doubt_until_somebody_says,
+    operations_in_doubt_are_listed_and_counted_until_a_person_says,
     what_is_harmless_to_repeat_runs_again,
     the_holder_who_asked_around_may_end_the_doubt_and_no_other_writer,
     a_result_is_kept_whole_or_refused,

@@ -55,7 +55,7 @@ fn jobs_are_counted_by_kind_and_state(store: Store) {
     let empty = get(&node, "/v1/jobs/stats");
     assert_eq!(
         empty,
-        json!({"items": [], "states": {}, "total": 0, "held": 0})
+        json!({"items": [], "states": {}, "total": 0, "held": 0, "ops_in_doubt": 0})
     );
     for n in 0..3 {
         posted(&node, "/v1/jobs", &work(n));

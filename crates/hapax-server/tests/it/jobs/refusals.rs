@@ -379,7 +379,10 @@ fn an_error_may_be_an_object_and_comes_back_as_one(store: Store) {
     posted(
         &node,
         &path,
-        &json!({"token": begun["token"], "error": error, "retryable": false}),
+        &by(
+            &job,
+            &json!({"token": begun["token"], "error": error, "retryable": false}),
+        ),
     );
     let again = posted(
         &node,

@@ -107,9 +107,10 @@ fn the_same_job_and_the_same_operation_are_two(store: Store) {
     let asked = json!({"job_id": job["job_id"], "kind": "PUT", "op_key": "shared", "owner": "w", "epoch": 1});
     let (status, begun_by_them) = other("POST", "/v1/ops/begin", &asked);
     assert_eq!((status, &begun_by_them["action"]), (200, &json!("execute")));
-    let wrong = json!({"token": begun["token"], "result": 1});
+    let wrong = json!({"token": begun["token"], "result": 1, "owner": "w", "epoch": 1});
     assert_eq!(other("POST", "/v1/ops/shared/complete", &wrong).0, 409);
-    let right = json!({"token": begun_by_them["token"], "result": "theirs"});
+    let right =
+        json!({"token": begun_by_them["token"], "result": "theirs", "owner": "w", "epoch": 1});
     assert_eq!(other("POST", "/v1/ops/shared/complete", &right).0, 200);
     assert_eq!(get(&node, "/v1/ops/shared")["state"], "running");
 

@@ -131,7 +131,7 @@ fn an_answer_too_large_to_keep_goes_through_and_is_not_asked_for_again() {
 #[test]
 fn what_says_try_again_is_not_frozen() {
     let proxied = Proxied::plain();
-    for status in [500, 502, 503, 504, 408, 425, 429] {
+    for status in [500, 502, 503, 504, 401, 403, 407, 408, 425, 429] {
         let (path, before) = (format!("/s{status}"), proxied.upstream.count());
         for _ in 0..2 {
             let answer = proxied.post(&path, "k", "{}");

@@ -174,6 +174,19 @@ fn answer(
             seen.gate();
             send(&whole(201, "content-type: text/plain\r\n", format!("call {number}").as_bytes()))
         }
+        // Only `Bearer good` may; the others are told so, and at `/guarded-late` when the gate opens.
+        "/guarded" | "/guarded-late" => {
+            let status = match call.header("authorization") {
+                Some("Bearer good") => 201,
+                Some("Bearer poor") => 403,
+                Some(_) => 401,
+                None => 407,
+            };
+            if status != 201 && call.path() == "/guarded-late" {
+                seen.gate();
+            }
+            send(&whole(status, "", format!("call {number}").as_bytes()))
+        }
         "/echo" => send(&whole(200, "content-type: application/octet-stream\r\n", &call.body)),
         "/binary" => send(&whole(200, "content-type: image/png\r\n", &binary())),
         "/empty" => send(b"HTTP/1.1 204 No Content\r\n\r\n"),

@@ -208,8 +208,10 @@ impl Load {
             what: owner.clone(),
         };
         self.note(&format!("effect of {}", job["job_id"]), told);
-        let result =
-            json!({"token": begun["token"], "result": {"by": owner}, "advance_to": "FINALIZED"});
+        let result = json!({
+            "token": begun["token"], "result": {"by": owner}, "advance_to": "FINALIZED", "owner": owner,
+            "epoch": job["epoch"],
+        });
         let path = format!("/v1/ops/{}/complete", begun["op_key"].as_str().unwrap());
         if self.call(&path, &result).is_none() {
             return;

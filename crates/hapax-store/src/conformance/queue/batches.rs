@@ -92,7 +92,7 @@ pub async fn an_operation_fits_one_batch(subject: &QueueSubject) {
     let job = &several(subject, 1).await[0];
     let acts = vec![
         on_job(job, fence(job), beginning("op-1", Class::Tx, "t")),
-        on_op("op-1", complete_to("t", "[1]", State::HeadDone)),
+        on_op("op-1", fence(job), complete_to("t", "[1]", State::HeadDone)),
         on_job(job, fence(job), beginning("op-1", Class::Tx, "t2")),
         on_job(job, fence(job), beginning("op-2", Class::Tx, "t")),
     ];
@@ -117,7 +117,7 @@ pub async fn a_record_and_the_next_beginning_may_be_sent_twice(subject: &QueueSu
     let begin = on_job(job, fence(job), beginning("op-1", Class::Replayable, "t"));
     subject.apply(vec![begin]).await;
     let acts = vec![
-        on_op("op-1", complete_to("t", "[1]", State::HeadDone)),
+        on_op("op-1", fence(job), complete_to("t", "[1]", State::HeadDone)),
         on_job(job, fence(job), step(State::Streaming)),
         on_job(job, fence(job), beginning("op-2", Class::Probe, "t2")),
     ];
@@ -170,7 +170,7 @@ pub async fn concurrent_acts_on_one_job_make_each_step_once(subject: &QueueSubje
         let deed = beginning(&format!("op-{number}"), Class::Tx, "t");
         let begin = on_job(&job, fence(&job), deed);
         let complete = complete_to("t", "1", State::HeadDone);
-        let acts = vec![begin, on_op(&format!("op-{number}"), complete)];
+        let acts = vec![begin, on_op(&format!("op-{number}"), fence(&job), complete)];
         tokio::spawn(async move { queue.apply(Tenant::DEFAULT, acts).await })
     });
     for task in tasks.collect::<Vec<_>>() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hapax_core::Tenant;
-use hapax_core::job::{Begun, Class, Deed, Job, Op, OpState, Refusal, Resolution, State};
+use hapax_core::job::{Begun, Class, Deed, Fence, Job, Op, OpState, Refusal, Resolution, State};
 
 use super::subject::{QueueSubject, complete, complete_to, fail_op, failure, on_op};
 
@@ -290,7 +290,9 @@ pub async fn an_unknown_operation_is_not_found(subject: &QueueSubject) {
         Deed::Resolve(Resolution::Retry),
         Deed::Doubt,
     ] {
-        let answers = subject.apply(vec![on_op("nobody", deed)]).await;
+        let answers = subject
+            .apply(vec![on_op("nobody", Fence::none(), deed)])
+            .await;
         assert_eq!(answers, [Err(Refusal::NotFound)]);
     }
     let found = subject

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hapax_core::job::{
-    Act, Class, Deed, Fence, Job, JobId, On, OpState, Refusal, Resolution, State,
+    Act, Ask, By, Class, Deed, Fence, Job, JobId, On, OpState, Place, Refusal, Resolution, State,
 };
 
 use super::subject::{
-    QueueSubject, TTL, beginning, complete, complete_to, fail_op, failure, fence, last_failure,
-    on_job, on_op, step,
+    QueueSubject, TTL, ask_many, beginning, complete, complete_to, download, fail_op, failure,
+    fence, last_failure, on_job, on_op, step,
 };
 
 /// The refusal that names who has the job now.
@@ -52,7 +52,7 @@ pub async fn a_stale_holder_can_do_nothing(subject: &QueueSubject) {
     let fenced = of_job.map(|deed| on_job(&stale, fence(&stale), deed));
     let acts: Vec<Act> = fenced
         .into_iter()
-        .chain(of_op.map(|deed| on_op("op", deed)))
+        .chain(of_op.map(|deed| on_op("op", fence(&stale), deed)))
         .collect();
     let answers = subject.apply(acts.clone()).await;
 
@@ -96,7 +96,7 @@ pub async fn a_late_holder_moves_the_job_if_nobody_took_it(subject: &QueueSubjec
     );
 }
 
-/// The epoch alone is not enough if another name is sent with it.
+/// The epoch is not enough if another name is sent with it.
 pub async fn another_owner_is_refused(subject: &QueueSubject) {
     let held = subject.held("a").await;
     let other = Fence::of("other", held.epoch);
@@ -113,26 +113,79 @@ pub async fn another_owner_is_refused(subject: &QueueSubject) {
     assert_eq!(subject.stored(&held).await, held);
 }
 
-/// Without an epoch nobody acts on a job that is held.
-pub async fn without_an_epoch_a_held_job_is_out_of_reach(subject: &QueueSubject) {
+/// Without its owner and its epoch nobody acts on a job that is held: whoever reads it knows the epoch.
+pub async fn without_owner_and_epoch_a_held_job_is_out_of_reach(subject: &QueueSubject) {
     let held = subject.held("a").await;
-    let nameless = Fence {
+    subject.begun(&held, "op", Class::Probe, "t").await;
+    let (_, ops) = subject.shown(&held).await;
+    let owner_alone = Fence {
         owner: Some("worker".into()),
-        epoch: None,
+        ..Fence::none()
+    };
+    let epoch_alone = Fence {
+        epoch: Some(held.epoch),
+        ..Fence::none()
     };
 
-    for fence in [Fence::none(), nameless] {
-        for deed in [
+    for fence in [Fence::none(), owner_alone, epoch_alone] {
+        let of_job = [
             Deed::Renew { ttl: TTL },
             Deed::Release,
             step(State::HeadDone),
             failure("no"),
-        ] {
-            let refused = subject.deed_by(&held, fence.clone(), deed).await;
-            assert_eq!(refused, Err(lost(&held)));
+            beginning("new", Class::Replayable, "t"),
+        ];
+        let wait = Deed::Wait {
+            token: "t".into(),
+            asks: "1".into(),
+        };
+        let of_op = [complete("t", "1"), fail_op("t", "no", true), wait];
+        let of_op = of_op.map(|deed| on_op("op", fence.clone(), deed));
+        let of_job = of_job.map(|deed| on_job(&held, fence.clone(), deed));
+        for act in of_job.into_iter().chain(of_op) {
+            let answers = subject.apply(vec![act.clone()]).await;
+            assert_eq!(answers, [Err(lost(&held))], "{act:?}");
         }
     }
-    assert_eq!(subject.stored(&held).await, held);
+    assert_eq!(subject.shown(&held).await, (held, ops));
+}
+
+/// A job with a place is the program's own: whatever a caller says, nothing is done and nothing is written.
+pub async fn a_job_of_the_program_is_driven_by_no_caller(subject: &QueueSubject) {
+    let place = Place::new("here").expect("a place");
+    let own = download("a").in_place(place.clone());
+    subject.plan(vec![own]).await;
+    let ask = Ask {
+        place,
+        ..ask_many("worker", 1)
+    };
+    let held = subject.lease(ask).await.remove(0);
+    subject.begun(&held, "op", Class::Probe, "t").await;
+    let before = subject.shown(&held).await;
+    let caller = || fence(&held).by(By::Caller);
+
+    let of_job = [
+        Deed::Renew { ttl: TTL },
+        Deed::Release,
+        step(State::HeadDone),
+        last_failure("no"),
+        Deed::Retry,
+        beginning("new", Class::Replayable, "t"),
+    ];
+    let of_op = [
+        complete("t", "1"),
+        fail_op("t", "no", false),
+        Deed::Resolve(Resolution::Retry),
+    ];
+    let of_job = of_job.map(|deed| on_job(&held, caller(), deed));
+    let of_op = of_op.map(|deed| on_op("op", caller(), deed));
+    for act in of_job.into_iter().chain(of_op) {
+        let answers = subject.apply(vec![act.clone()]).await;
+        assert_eq!(answers, [Err(Refusal::OfTheProgram)], "{act:?}");
+    }
+
+    assert_eq!(subject.shown(&held).await, before);
+    assert_eq!(subject.op("new").await, None);
 }
 
 /// A job that nobody holds needs no fence.
@@ -214,10 +267,7 @@ pub async fn a_stale_holder_cannot_resolve(subject: &QueueSubject) {
     subject.begun(&stale, "op", Class::AtMostOnce, "t").await;
     subject.run_out();
     let job = subject.taken("other").await;
-    let resolve = Act {
-        fence: fence(&stale),
-        ..on_op("op", Deed::Resolve(Resolution::Retry))
-    };
+    let resolve = on_op("op", fence(&stale), Deed::Resolve(Resolution::Retry));
 
     assert_eq!(subject.apply(vec![resolve]).await, [Err(lost(&job))]);
     assert_eq!(subject.op_state("op").await, OpState::Running);

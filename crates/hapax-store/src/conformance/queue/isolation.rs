@@ -1,9 +1,7 @@
 //! Tenants: nothing of one is seen, leased or changed by another.
 
 use hapax_core::Tenant;
-use hapax_core::job::{
-    Act, Class, Deed, Done, Fence, JobScan, OpState, Refusal, Resolution, State,
-};
+use hapax_core::job::{Class, Deed, Done, JobScan, OpState, Refusal, Resolution, State};
 
 use super::super::subject::tenant;
 use super::subject::{
@@ -45,7 +43,9 @@ pub async fn another_tenants_operation_is_not_found(subject: &QueueSubject) {
         Deed::Resolve(Resolution::Retry),
         Deed::Doubt,
     ] {
-        let answers = subject.apply_for(other, vec![on_op("op", deed)]).await;
+        let answers = subject
+            .apply_for(other, vec![on_op("op", fence(&held), deed)])
+            .await;
         assert_eq!(answers, [Err(Refusal::NotFound)]);
     }
     assert_eq!(subject.op("op").await, stored);
@@ -79,12 +79,9 @@ pub async fn the_same_operation_of_two_tenants_is_two_operations(subject: &Queue
         .lease_for(tenant(2), ask_many("worker", 1))
         .await
         .remove(0);
-    let begin = Act {
-        fence: Fence::of("worker", theirs.epoch),
-        ..on_job(&theirs, Fence::none(), beginning("op", Class::Tx, "t2"))
-    };
+    let begin = on_job(&theirs, fence(&theirs), beginning("op", Class::Tx, "t2"));
 
-    let acts = vec![begin, on_op("op", complete("t2", "[2]"))];
+    let acts = vec![begin, on_op("op", fence(&theirs), complete("t2", "[2]"))];
     let answers = subject.apply_for(tenant(2), acts).await;
 
     assert!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hapax_core::Tenant;
-use hapax_core::job::{Class, Deed, JobScan, Op, Resolution, State};
+use hapax_core::job::{Begun, Class, Deed, JobScan, Op, Resolution, State};
 
 use super::super::subject::tenant;
 use super::subject::{QueueSubject, kind, last_failure, names, of_kind};
@@ -65,6 +65,61 @@ pub async fn jobs_that_wait_are_listed_until_they_are_answered(subject: &QueueSu
     let answer = Deed::Resolve(Resolution::Result("2".into()));
     subject.end("c", answer).await.expect("it waited");
     assert_eq!(listed(subject, waiting(50, None)).await, ["d", "a"]);
+}
+
+/// Jobs with an operation in doubt are listed newest first and in pages, and their operations counted, until a person
+/// resolves them.
+pub async fn doubtful_operations_are_listed_and_counted_until_they_are_resolved(
+    subject: &QueueSubject,
+) {
+    let doubtful = |limit, before| JobScan {
+        in_doubt: true,
+        before,
+        limit,
+        ..JobScan::of(Tenant::DEFAULT)
+    };
+    for (name, of) in [("a", "pay"), ("b", "pay"), ("c", "other")] {
+        let held = subject.held_as(of_kind(of, name)).await;
+        subject.begun(&held, name, Class::AtMostOnce, "t").await;
+        if name != "b" {
+            subject
+                .deed(&held, Deed::Release)
+                .await
+                .expect("it is held");
+            let held = subject.held_as(of_kind(of, name)).await;
+            let again = subject.begin(&held, name, Class::AtMostOnce, "t").await;
+            assert_eq!(again, Ok(Begun::InDoubt));
+        }
+    }
+    let count = |of: Tenant, at_most| subject.queue.doubtful_ops(of, at_most);
+
+    assert_eq!(listed(subject, doubtful(50, None)).await, ["c", "a"]);
+    let of_kind = JobScan {
+        kind: Some(kind("pay")),
+        ..doubtful(50, None)
+    };
+    assert_eq!(listed(subject, of_kind).await, ["a"]);
+    let first = subject.queue.jobs(doubtful(1, None)).await.expect("a page");
+    assert_eq!(
+        (names(&first.jobs), first.next.is_some()),
+        (vec!["c"], true)
+    );
+    let rest = subject.queue.jobs(doubtful(1, first.next)).await;
+    assert_eq!(names(&rest.expect("a page").jobs), ["a"]);
+    let counted = count(Tenant::DEFAULT, 100).await.expect("a count");
+    let stopped = count(Tenant::DEFAULT, 1).await.expect("a count");
+    let of_another = count(tenant(2), 100).await.expect("a count");
+    assert_eq!((counted, stopped, of_another), (2, 1, 0));
+    let theirs = JobScan {
+        tenant: tenant(2),
+        ..doubtful(50, None)
+    };
+    assert!(listed(subject, theirs).await.is_empty());
+
+    let answer = Deed::Resolve(Resolution::Result("2".into()));
+    subject.end("c", answer).await.expect("it was in doubt");
+    assert_eq!(listed(subject, doubtful(50, None)).await, ["a"]);
+    assert_eq!(count(Tenant::DEFAULT, 100).await.expect("a count"), 1);
 }
 
 /// A list can leave states out.

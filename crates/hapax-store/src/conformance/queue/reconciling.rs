@@ -31,6 +31,7 @@ fn expire(job: &Job) -> Act {
         fence: Fence {
             owner: None,
             epoch: Some(job.epoch),
+            ..Fence::none()
         },
         deed: Deed::Expire,
     }

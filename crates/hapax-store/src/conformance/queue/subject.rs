@@ -176,9 +176,16 @@ impl QueueSubject {
         assert_eq!(begun, Ok(Begun::Execute(token.into())));
     }
 
-    /// Ends the operation of this name.
+    /// Ends the operation of this name, as whoever holds its job now.
     pub(super) async fn end(&self, name: &str, deed: Deed) -> Result<(Op, Job), Refusal> {
-        match self.apply(vec![on_op(name, deed)]).await.remove(0)? {
+        let fence = match self.op(name).await {
+            Some(op) => {
+                let found = self.queue.job(op.tenant, op.job).await;
+                fence(&found.expect("the queue answers").expect("it is there").0)
+            }
+            None => Fence::none(),
+        };
+        match self.apply(vec![on_op(name, fence, deed)]).await.remove(0)? {
             Done::Op(op, job) => {
                 assert_eq!(
                     self.op(name).await.as_ref(),
@@ -278,11 +285,11 @@ pub(super) fn on_job(job: &Job, fence: Fence, deed: Deed) -> Act {
     }
 }
 
-/// An act on the operation of this name, without a fence: the token is what counts.
-pub(super) fn on_op(name: &str, deed: Deed) -> Act {
+/// An act on the operation of this name.
+pub(super) fn on_op(name: &str, fence: Fence, deed: Deed) -> Act {
     Act {
         on: On::Op(key(name)),
-        fence: Fence::none(),
+        fence,
         deed,
     }
 }

@@ -27,6 +27,8 @@ const LIST_STATE: &str = include_str!("../../../sql/postgres/job_list_state.sql"
 const LIST_WORK: &str = include_str!("../../../sql/postgres/job_list_work.sql");
 const LIST_HELD: &str = include_str!("../../../sql/postgres/job_list_held.sql");
 const LIST_WAITING: &str = include_str!("../../../sql/postgres/job_list_waiting.sql");
+const LIST_DOUBT: &str = include_str!("../../../sql/postgres/job_list_doubt.sql");
+const DOUBTFUL: &str = include_str!("../../../sql/postgres/op_doubtful.sql");
 const TALLY: &str = include_str!("../../../sql/postgres/job_tally.sql");
 const DUE: &str = include_str!("../../../sql/postgres/job_due.sql");
 const DUE_ANY: &str = include_str!("../../../sql/postgres/job_due_any.sql");
@@ -107,6 +109,7 @@ impl PgLedger {
         let is_by_kind = scan.state.is_some() || scan.kind.is_some() || !scan.not_in.is_empty();
         let sql = match &scan.work_id {
             _ if scan.waits_in.is_some() => LIST_WAITING,
+            _ if scan.in_doubt => LIST_DOUBT,
             _ if scan.held => LIST_HELD,
             Some(_) => LIST_WORK,
             None if is_by_kind => LIST_STATE,
@@ -123,6 +126,8 @@ impl PgLedger {
             vec![&to, &before, &kind, &states, &ask]
         } else if sql == LIST_WAITING {
             vec![&to, &before, &scan.waits_in, &kind, &ask]
+        } else if sql == LIST_DOUBT {
+            vec![&to, &before, &kind, &ask]
         } else {
             vec![
                 &to,
@@ -144,6 +149,22 @@ impl PgLedger {
         let (jobs, _) = self.opened(scan.tenant, shown, &[]).await?;
         let next = jobs.last().filter(|_| more).map(|job| job.seq);
         Ok(JobPage { jobs, next })
+    }
+
+    pub(super) async fn count_doubtful_ops(
+        &self,
+        tenant: Tenant,
+        at_most: u64,
+    ) -> Result<u64, Error> {
+        let to = tenant.as_uuid();
+        let most = i64::try_from(at_most).unwrap_or(i64::MAX);
+        let params: [Param<'_>; 2] = [&to, &most];
+        let rows = self
+            .reader
+            .scoped("counting operations", SET_TENANT, &to, DOUBTFUL, &params)
+            .await?;
+        let count = rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
     }
 
     pub(super) async fn tally_jobs(

@@ -30,7 +30,7 @@ use super::target::Target;
 use crate::vault::Ring;
 use gather::Desk;
 use link::{Order, Pool};
-use rows::Sealer;
+pub(super) use rows::Sealer;
 
 pub(super) use bell::Bell;
 
@@ -98,11 +98,7 @@ impl PgLedger {
         let jobs: Vec<Job> = jobs.iter().map(rows::job).collect::<Result<_, _>>()?;
         let ops: Vec<Op> = ops.iter().map(rows::op).collect::<Result<_, _>>()?;
         let wanted = rows::wanted(jobs.iter(), ops.iter());
-        let ring = if wanted.is_empty() {
-            None
-        } else {
-            self.ring_with(tenant, &wanted).await?
-        };
+        let ring = self.ring_with(tenant, &wanted).await?;
         let ring = ring.as_deref();
         let sealer = Sealer { ring, tenant };
         let jobs = jobs.into_iter().map(|job| sealer.open_job(job));
@@ -158,6 +154,10 @@ impl Queue for PgLedger {
 
     fn jobs(&self, scan: JobScan) -> Answer<'_, JobPage> {
         Box::pin(self.list_jobs(scan))
+    }
+
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        Box::pin(self.count_doubtful_ops(tenant, at_most))
     }
 
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {

@@ -19,9 +19,9 @@ const BINARY: &str = "\u{2}\u{2}";
 
 /// Seals and opens the texts of one tenant.
 #[derive(Clone, Copy)]
-pub(super) struct Sealer<'a> {
-    pub(super) ring: Option<&'a Ring>,
-    pub(super) tenant: Tenant,
+pub(in super::super) struct Sealer<'a> {
+    pub(in super::super) ring: Option<&'a Ring>,
+    pub(in super::super) tenant: Tenant,
 }
 
 impl Sealer<'_> {
@@ -57,6 +57,7 @@ impl Sealer<'_> {
     ) -> Result<Option<Arc<str>>, Error> {
         let Some(value) = value else { return Ok(None) };
         if let Some(binary) = value.strip_prefix(BINARY) {
+            self.of(what, id).may_be_plain(column)?;
             let bytes = BASE64.decode(binary.as_bytes()).ok();
             let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
             return match text {
@@ -65,10 +66,26 @@ impl Sealer<'_> {
             };
         }
         if !value.starts_with('\u{2}') {
+            // Where nothing was said there is nothing to seal.
+            if !value.is_empty() {
+                self.of(what, id).may_be_plain(column)?;
+            }
             return Ok(Some(value));
         }
         let text = self.of(what, id).open_text(column, value.to_string())?;
         Ok(Some(text.into()))
+    }
+
+    /// The column value once more, under the newest key.
+    pub(in super::super) fn again(
+        &self,
+        of: (&str, &str),
+        column: &str,
+        value: String,
+    ) -> Result<String, Error> {
+        let plain = self.open(of, column, Some(value.into()))?;
+        let again = self.put(of, column, plain.as_deref())?;
+        again.ok_or_else(|| corrupt("a text is gone"))
     }
 
     /// The column value for the payload of a job that is planned.

@@ -130,10 +130,7 @@ impl PgLedger {
         let columns = old.iter().map(|row| get::<&str>(row, 1));
         let columns: Vec<&str> = columns.collect::<Result<_, _>>()?;
         let wanted = rows::wanted(columns.into_iter());
-        let ring = match &wanted[..] {
-            [] => None,
-            wanted => self.ring_with(on.tenant, wanted).await?,
-        };
+        let ring = self.ring_with(on.tenant, &wanted).await?;
         let mut found = Vec::with_capacity(old.len());
         for row in old {
             let id = get(row, 0)?;

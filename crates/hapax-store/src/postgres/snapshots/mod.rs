@@ -10,6 +10,8 @@ mod reads;
 mod rows;
 mod writes;
 
+pub(super) use rows::{open, seal};
+
 use hapax_core::Answer;
 use hapax_core::snapshot::{
     Entity, EntityScan, Filled, Hasher, NewSnapshot, Observation, Put, Shelf, Snapshot, Snapshots,

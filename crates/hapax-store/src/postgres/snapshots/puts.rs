@@ -151,10 +151,7 @@ impl PgLedger {
         let columns = there.iter().chain(of_id).map(column);
         let columns: Vec<Option<&str>> = columns.collect::<Result<_, _>>()?;
         let wanted = rows::wanted(columns.into_iter().flatten());
-        let ring = match &wanted[..] {
-            [] => None,
-            wanted => self.ring_with(tenant, wanted).await?,
-        };
+        let ring = self.ring_with(tenant, &wanted).await?;
         let mut bench = Bench::default();
         let stored = |bench: &mut Bench, row: &Row, payload: String, hash, current| {
             let id = get(row, 0)?;

@@ -121,10 +121,7 @@ impl PgLedger {
         let columns: Vec<&str> = rows.iter().map(rows::payload).collect::<Result<_, _>>()?;
         let bytes = columns.iter().map(|column| column.len()).sum();
         let wanted = rows::wanted(columns.into_iter());
-        let ring = match &wanted[..] {
-            [] => None,
-            wanted => self.ring_with(tenant, wanted).await?,
-        };
+        let ring = self.ring_with(tenant, &wanted).await?;
         let read = move |row: &Row| read(row, ring.as_deref(), tenant);
         aside(bytes, move || rows.iter().map(read).collect()).await?
     }

@@ -16,7 +16,7 @@ const MARK: char = '\u{2}';
 const NUL: char = '\u{1}';
 
 /// The column value for the payload of the snapshot with this id.
-pub(super) fn seal(
+pub(in super::super) fn seal(
     ring: Option<&Ring>,
     tenant: Tenant,
     id: Uuid,
@@ -26,7 +26,7 @@ pub(super) fn seal(
 }
 
 /// The payload of the snapshot with this id behind its column value.
-pub(super) fn open(
+pub(in super::super) fn open(
     ring: Option<&Ring>,
     tenant: Tenant,
     id: Uuid,

@@ -51,7 +51,7 @@ impl Keys {
         tenant: Tenant,
     ) -> Result<Self, Fault> {
         let ring = match &vault {
-            Some(vault) => tenant_keys::known(connection, vault, tenant.as_uuid())?,
+            Some(vault) => Some(tenant_keys::known(connection, vault, tenant.as_uuid())?),
             None => None,
         };
         Ok(Self {
@@ -78,7 +78,7 @@ impl Keys {
         let seen = match (&self.vault, wanted_text(&value)) {
             // Another process renewed the key a moment ago.
             (Some(vault), Some(id)) if !has(id) => {
-                tenant_keys::seen(connection, vault, self.tenant.as_uuid())?
+                Some(tenant_keys::seen(connection, vault, self.tenant.as_uuid())?)
             }
             (Some(_) | None, _) => self.ring.clone(),
         };

@@ -18,6 +18,8 @@ pub(super) const PAGE: &str = include_str!("../../../sql/sqlite/job_page.sql");
 pub(super) const PAGE_WORK: &str = include_str!("../../../sql/sqlite/job_page_work.sql");
 pub(super) const PAGE_HELD: &str = include_str!("../../../sql/sqlite/job_page_held.sql");
 pub(super) const PAGE_WAITING: &str = include_str!("../../../sql/sqlite/job_page_waiting.sql");
+pub(super) const PAGE_DOUBT: &str = include_str!("../../../sql/sqlite/job_page_doubt.sql");
+pub(super) const DOUBTFUL: &str = include_str!("../../../sql/sqlite/op_doubtful.sql");
 pub(super) const TALLY: &str = include_str!("../../../sql/sqlite/job_tally.sql");
 pub(super) const HELD: &str = include_str!("../../../sql/sqlite/job_held.sql");
 pub(super) const IS_READY: &str = include_str!("../../../sql/sqlite/job_is_ready.sql");
@@ -74,6 +76,10 @@ fn numbers(
         let params = params![tenant, waits_in, before, kind, ask];
         return Ok(column(connection, PAGE_WAITING, params)?);
     }
+    if scan.in_doubt {
+        let params = params![tenant, before, kind, ask];
+        return Ok(column(connection, PAGE_DOUBT, params)?);
+    }
     if scan.held {
         let params = params![tenant, before, now.as_ms(), kind, state, work, ask];
         return Ok(column(connection, PAGE_HELD, params)?);
@@ -115,6 +121,18 @@ fn column(connection: &Connection, sql: &str, params: impl Params) -> rusqlite::
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params, |row| row.get(0))?;
     rows.collect()
+}
+
+/// How many operations of a tenant are in doubt, up to a number.
+pub(super) fn doubtful(
+    connection: &Connection,
+    tenant: Tenant,
+    at_most: u64,
+) -> Result<u64, Fault> {
+    let most = i64::try_from(at_most).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(DOUBTFUL)?;
+    let count: i64 = statement.query_row(params![tenant_bytes(tenant), most], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// How many jobs a tenant has, by kind and state, each up to a number.

@@ -146,6 +146,10 @@ impl Queue for SqliteLedger {
         }))
     }
 
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        Box::pin(self.read(move |connection| lists::doubtful(connection, tenant, at_most)))
+    }
+
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
         let now = self.clock.now();
         Box::pin(self.read(move |connection| {

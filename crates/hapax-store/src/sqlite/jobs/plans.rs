@@ -39,6 +39,8 @@ fn every_read_of_jobs_goes_through_an_index_and_sorts_nothing() {
         (lists::PAGE_WORK, "idx_job_work"),
         (lists::PAGE_HELD, "idx_job_held"),
         (lists::PAGE_WAITING, "idx_op_waiting"),
+        (lists::PAGE_DOUBT, "idx_op_doubtful"),
+        (lists::DOUBTFUL, "idx_op_doubtful"),
         (lists::TALLY, "COVERING INDEX idx_job_state"),
         (lists::HELD, "idx_job_held"),
         (lists::STALE, "idx_job_held"),

@@ -62,10 +62,10 @@ fn begin(job: &Job, key: &str) -> Act {
     )
 }
 
-fn complete(key: &str, result: &str) -> Act {
+fn complete(job: &Job, key: &str, result: &str) -> Act {
     Act {
         on: On::Op(OpKey::new(key).unwrap()),
-        fence: Fence::none(),
+        fence: Fence::of("worker", job.epoch),
         deed: Deed::Complete {
             token: "t".into(),
             result: result.into(),
@@ -88,7 +88,7 @@ async fn two_tenants() -> (Database, PgLedger) {
         ledger.plan(tenant, vec![job]).await.unwrap();
         let job = leased(&ledger, tenant).await;
         one(&ledger, tenant, begin(&job, "op")).await.unwrap();
-        one(&ledger, tenant, complete("op", "{\"secret\":2}"))
+        one(&ledger, tenant, complete(&job, "op", "{\"secret\":2}"))
             .await
             .unwrap();
     }
@@ -408,7 +408,7 @@ async fn with_a_vault_no_content_of_a_job_is_readable_in_the_database() {
     ledger.plan(tenant(1), vec![job]).await.unwrap();
     let job = leased(&ledger, tenant(1)).await;
     one(&ledger, tenant(1), begin(&job, "op")).await.unwrap();
-    let done = complete("op", "\"marmalade\"");
+    let done = complete(&job, "op", "\"marmalade\"");
     one(&ledger, tenant(1), done).await.unwrap();
     let failed = Deed::Fail {
         error: Some("no marmalade".into()),

@@ -70,6 +70,14 @@ impl Place for Database {
         self.raw().await.batch_execute(sql).await.unwrap();
     }
 
+    fn bytes(&self, hex: &str) -> String {
+        format!("'\\x{hex}'::bytea")
+    }
+
+    fn tenant(&self, tenant: u128) -> String {
+        format!("'{}'", uuid::Uuid::from_u128(tenant))
+    }
+
     async fn count(&self, sql: &str) -> i64 {
         let raw = self.raw().await;
         raw.query_one(sql, &[]).await.unwrap().get(0)
@@ -84,6 +92,9 @@ crate::vault::vault_promises!(place:
     an_encrypted_database_is_not_opened_without_its_key,
     what_was_written_before_it_was_turned_on_stays_readable,
     a_renewed_data_key_seals_what_is_new_and_the_old_stays_readable,
+    once_everything_is_sealed_what_is_not_is_refused,
+    a_tenant_met_with_a_vault_is_sealed_from_the_beginning,
+    that_everything_is_sealed_survives_a_new_master_key_and_an_older_row,
     a_shredded_tenant_is_unreadable_and_the_others_are_not,
     nodes_that_meet_a_new_tenant_at_once_agree_on_one_key,
 );

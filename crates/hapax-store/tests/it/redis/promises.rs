@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use hapax_core::{
-    Claim, Fingerprint, Key, Kind, Ledger, Move, Owner, Record, Scope, Swap, Tenant, Version,
+    Claim, Fingerprint, Key, Kind, Ledger, Move, Outcome, Owner, Record, Scope, Swap, Tenant,
+    Version,
 };
 use hapax_store::conformance::Subject;
 use hapax_store::redis::{BesideDatabase, RedisLedger, RedisOptions, Target};
@@ -70,6 +71,66 @@ async fn a_write_that_too_few_replicas_have_is_not_acknowledged() {
     let mut raw = client.get_multiplexed_async_connection().await.unwrap();
     let size: i64 = redis::cmd("DBSIZE").query_async(&mut raw).await.unwrap();
     assert!(size >= 2, "the replica has what was acknowledged, {size}");
+}
+
+#[tokio::test]
+async fn an_outcome_that_something_else_wrote_is_an_error_and_never_a_replay() {
+    let server = Server::start(&[]);
+    let options = |secret| RedisOptions {
+        secret: Some([secret; 32]),
+        ..RedisOptions::default()
+    };
+    let target = || Target::parse(&server.url()).unwrap();
+    let ledger = RedisLedger::open(target(), options(7)).await.unwrap();
+    let held = granted(&ledger, "k");
+    let swapped = ledger.swap(vec![Move::inserting(held.clone())]).await;
+    assert_eq!(swapped.unwrap(), [Swap::Written]);
+    let record = held.settled(Outcome::text(201, "paid"), ledger.now());
+    let settle = Move::replacing(&held, record.clone());
+    assert_eq!(ledger.swap(vec![settle]).await.unwrap(), [Swap::Written]);
+    let (tenant, id) = (Tenant::DEFAULT, record.id);
+    assert_eq!(ledger.find(tenant, id).await.unwrap(), Some(record.clone()));
+
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut raw = client.get_multiplexed_async_connection().await.unwrap();
+    let mut ask = redis::cmd("KEYS");
+    let names: Vec<String> = ask.arg("*").query_async(&mut raw).await.unwrap();
+    let member = id.as_uuid().simple().to_string();
+    let is_record = |name: &&String| name.ends_with(&member) || name.contains(&member);
+    let name = names.iter().find(is_record).expect("it is there").clone();
+    for (field, planted) in [
+        ("response_body", &b"\0planted"[..]),
+        ("response_status_code", b"200"),
+        ("fingerprint", &[1; 32]),
+        ("version", b"1"),
+        ("mac", b"x"),
+    ] {
+        let mut get = redis::cmd("HGET");
+        let before: Vec<u8> = get
+            .arg(&name)
+            .arg(field)
+            .query_async(&mut raw)
+            .await
+            .unwrap();
+        for (value, is_ours) in [(planted, false), (&before, true)] {
+            let mut set = redis::cmd("HSET");
+            let set = set.arg(&name).arg(field).arg(value);
+            set.exec_async(&mut raw).await.unwrap();
+            let found = ledger.find(tenant, id).await;
+            let claimed = ledger.swap(vec![Move::inserting(held.clone())]).await;
+            if is_ours {
+                assert_eq!(found.unwrap(), Some(record.clone()), "{field}");
+                let stored = Some(Box::new(record.clone()));
+                assert_eq!(claimed.unwrap(), [Swap::Stale(stored)]);
+            } else {
+                assert_eq!(found.unwrap_err().kind(), Kind::Corrupt, "{field}");
+                assert_eq!(claimed.unwrap_err().kind(), Kind::Corrupt, "{field}");
+            }
+        }
+    }
+    let other = RedisLedger::open(target(), options(8)).await.unwrap();
+    let error = other.find(tenant, id).await.unwrap_err();
+    assert!(error.to_string().contains("mark_invalid"), "{error}");
 }
 
 #[tokio::test]

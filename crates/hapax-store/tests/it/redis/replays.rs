@@ -27,6 +27,7 @@ fn options() -> ReplayOptions {
     ReplayOptions {
         // The machine may be busy; what is slow is tested apart.
         answer_timeout: Duration::from_secs(5),
+        secret: Some([7; 32]),
         ..ReplayOptions::of(Uuid::new_v4())
     }
 }
@@ -140,6 +141,69 @@ async fn an_entry_stays_no_longer_than_its_record_answers() {
         get(&cache, &record, 0).await.is_none()
     })
     .await;
+}
+
+/// The entry of this record in Redis.
+fn name(options: &ReplayOptions, record: &Record) -> String {
+    format!(
+        "hapax:replay:{}:{}:{}",
+        options.ledger.simple(),
+        Tenant::DEFAULT.simple(),
+        record.id.as_uuid().simple()
+    )
+}
+
+#[tokio::test]
+async fn an_entry_that_something_else_wrote_or_moved_is_a_miss() {
+    let options = options();
+    let cache = RedisReplays::start(single(), options.clone());
+    let (record, other) = (settled("k", 7, "done"), settled("other", 7, "done"));
+    kept(&cache, &record, 3).await;
+    kept(&cache, &other, 3).await;
+    let client = redis::Client::open(super::url("HAPAX_TEST_REDIS")).unwrap();
+    let mut raw = client.get_multiplexed_async_connection().await.unwrap();
+    let (here, there) = (name(&options, &record), name(&options, &other));
+    for (field, planted) in [
+        ("response_body", &b"\0planted"[..]),
+        ("response_status_code", b"200"),
+        ("purges", b"4"),
+        ("mac", b""),
+        ("idempotency_key", b"other"),
+    ] {
+        let purges = if field == "purges" { 4 } else { 3 };
+        let mut set = redis::cmd("HSET");
+        set.arg(&here).arg(field).arg(planted);
+        set.exec_async(&mut raw).await.unwrap();
+        assert_eq!(get(&cache, &record, purges).await, None, "{field}");
+        cache.forget(record.scope.tenant, record.id);
+        eventually("forgetting", async || {
+            let count: i64 = redis::cmd("EXISTS")
+                .arg(&here)
+                .query_async(&mut raw)
+                .await
+                .unwrap();
+            count == 0
+        })
+        .await;
+        kept(&cache, &record, 3).await;
+    }
+    // A whole entry under the name of another key, and one that a node with another secret wrote.
+    let mut copy = redis::cmd("COPY");
+    copy.arg(&there).arg(&here).arg("REPLACE");
+    copy.exec_async(&mut raw).await.unwrap();
+    assert_eq!(get(&cache, &record, 3).await, None);
+    assert_eq!(get(&cache, &other, 3).await, Some(other.clone()));
+    let stranger = ReplayOptions {
+        secret: Some([8; 32]),
+        ..options
+    };
+    let stranger = RedisReplays::start(single(), stranger);
+    eventually("Redis", async || {
+        stranger.put(&settled("x", 1, ""), 3, NOW);
+        get(&stranger, &settled("x", 1, ""), 3).await.is_some()
+    })
+    .await;
+    assert_eq!(get(&stranger, &other, 3).await, None);
 }
 
 #[tokio::test]

@@ -472,7 +472,7 @@ async fn damage_is_named_by_its_row_and_nothing_else_is_lost() {
 fn small(clock: &Clock) -> SqliteOptions {
     SqliteOptions {
         clock: clock.clone(),
-        pages_max: Some(250),
+        pages_max: Some(255),
         ..busy()
     }
 }

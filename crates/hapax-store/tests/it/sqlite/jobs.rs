@@ -51,10 +51,8 @@ fn recorded(job: &Job, name: &str) -> Vec<Act> {
         result: r#"{"status":"tell-tale-result"}"#.into(),
         advance_to: Some(State::HeadDone),
     };
-    let fence = Fence {
-        owner: None,
-        epoch: Some(job.epoch),
-    };
+    let hold = job.lease.as_ref().expect("it is held");
+    let fence = Fence::of(&hold.owner, job.epoch);
     [(On::Job(job.id.clone()), begin), (On::Op(key), complete)]
         .map(|(on, deed)| Act {
             on,

@@ -180,6 +180,10 @@ impl Queue for FaultyQueue {
         passed!(self.jobs(scan))
     }
 
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        passed!(self.doubtful_ops(tenant, at_most))
+    }
+
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
         passed!(self.tally(tenant, at_most))
     }

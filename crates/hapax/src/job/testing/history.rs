@@ -139,6 +139,10 @@ impl Queue for HistoryQueue {
         self.inner.jobs(scan)
     }
 
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        self.inner.doubtful_ops(tenant, at_most)
+    }
+
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {
         self.inner.tally(tenant, at_most)
     }

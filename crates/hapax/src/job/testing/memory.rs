@@ -201,8 +201,16 @@ impl Queue for MemoryQueue {
                     is_its && op.kind == *kind && op.state == OpState::Waiting
                 })
             };
+            let doubts = || {
+                let mut ops = rows.ops.values().map(|(_, op)| op);
+                ops.any(|op| {
+                    let is_its = op.tenant == job.tenant && op.job == job.id;
+                    is_its && op.state == OpState::InDoubt
+                })
+            };
             scan.states().contains(&job.state)
                 && scan.waits_in.as_ref().is_none_or(waits)
+                && (!scan.in_doubt || doubts())
                 && scan.kind.as_ref().is_none_or(|kind| job.kind == *kind)
                 && scan.work_id.as_ref().is_none_or(|id| job.work_id == *id)
                 && (!scan.held || job.is_held(now))
@@ -214,6 +222,13 @@ impl Queue for MemoryQueue {
         let next = (jobs.len() > limit).then(|| jobs[limit - 1].seq);
         jobs.truncate(limit);
         answer(JobPage { jobs, next })
+    }
+
+    fn doubtful_ops(&self, tenant: Tenant, at_most: u64) -> Answer<'_, u64> {
+        let rows = self.rows();
+        let ops = rows.ops.values().map(|(_, op)| op);
+        let doubtful = ops.filter(|op| op.tenant == tenant && op.state == OpState::InDoubt);
+        answer(at_most.min(doubtful.count() as u64))
     }
 
     fn tally(&self, tenant: Tenant, at_most: u64) -> Answer<'_, Vec<Tally>> {

@@ -2,6 +2,7 @@
 
 mod fair;
 mod identity;
+mod seats;
 mod task;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::held::Held;
 use super::pause::{Pause, spread};
 use fair::Turns;
+use seats::Seats;
 
 pub use identity::{Identity, take_back_dead};
 
@@ -104,6 +106,7 @@ pub struct Worker {
     kinds: Option<Vec<JobKind>>,
     place: Place,
     concurrency: usize,
+    per_tenant: usize,
     ttl: Duration,
     poll: Duration,
 }
@@ -129,6 +132,7 @@ impl Worker {
             kinds: None,
             place: Place::default(),
             concurrency: 1,
+            per_tenant: usize::MAX,
             ttl: Duration::from_secs(120),
             poll: POLL,
         }
@@ -159,6 +163,14 @@ impl Worker {
     #[must_use]
     pub fn concurrency(mut self, jobs: usize) -> Self {
         self.concurrency = jobs.max(1);
+        self
+    }
+
+    /// The same, which runs at most this many jobs of one tenant at a time, at least one. Without it a tenant whose jobs
+    /// take for ever has every place, and the others have none.
+    #[must_use]
+    pub fn per_tenant(mut self, jobs: usize) -> Self {
+        self.per_tenant = jobs.max(1);
         self
     }
 
@@ -214,13 +226,14 @@ impl Worker {
             }
         }));
         let mut tasks = JoinSet::new();
+        let seats = Seats::of(self.per_tenant);
         let stop = CancellationToken::new();
         let mut turns = Turns::default();
         let mut away = Pause::new(self.poll / 10, AWAY);
         loop {
             let free = self.concurrency - tasks.len();
             let leased = if free > 0 {
-                self.lease(free, &mut turns).await
+                self.lease(free, &seats, &mut turns).await
             } else {
                 Ok(Vec::new())
             };
@@ -237,7 +250,7 @@ impl Worker {
             };
             let is_away = leased.is_err();
             for held in leased.unwrap_or_default() {
-                self.start(&mut tasks, &stop, held);
+                self.start(&mut tasks, &seats, &stop, held);
             }
             let may_lease = tasks.len() < self.concurrency;
             tokio::select! {
@@ -254,12 +267,17 @@ impl Worker {
         finish(tasks, &stop, grace).await;
     }
 
-    fn start(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken, held: Held) {
+    fn start(&self, tasks: &mut JoinSet<()>, seats: &Seats, stop: &CancellationToken, held: Held) {
         let kind = held.job().kind.clone();
         metrics::counter!("hapax_jobs_leased_total", "kind" => kind.to_string()).increment(1);
         match self.handlers.get(&kind) {
             Some(handler) => {
-                tasks.spawn(task::handle(handler.clone(), held, stop.clone()));
+                let seat = seats.take(held.job().tenant);
+                let task = task::handle(handler.clone(), held, stop.clone());
+                tasks.spawn(async move {
+                    task.await;
+                    drop(seat);
+                });
             }
             // It was asked for kinds with handlers only.
             None => {
@@ -269,7 +287,13 @@ impl Worker {
     }
 
     /// Leases up to `free` jobs: first an equal share for every tenant that has something due, then the rest.
-    async fn lease(&self, free: usize, turns: &mut Turns) -> Result<Vec<Held>, Error> {
+    /// A tenant that has all it may have is passed over.
+    async fn lease(
+        &self,
+        free: usize,
+        seats: &Seats,
+        turns: &mut Turns,
+    ) -> Result<Vec<Held>, Error> {
         let kinds = self.served();
         if kinds.is_empty() {
             return Ok(Vec::new());
@@ -277,9 +301,11 @@ impl Worker {
         let due = self
             .queue
             .due(Some(kinds.clone()), self.place.clone(), TENANTS_MAX);
-        let due = in_time(due).await?;
+        let mut due = in_time(due).await?;
+        due.retain(|tenant| seats.left(*tenant) > 0);
         let mut held = Vec::new();
         for (tenant, share) in turns.shares(due, free) {
+            let share = share.min(seats.left(tenant));
             self.lease_of(tenant, share, &kinds, &mut held, turns)
                 .await?;
         }
@@ -287,7 +313,12 @@ impl Worker {
             if held.len() >= free {
                 break;
             }
-            let rest = free - held.len();
+            let leased = held.iter().filter(|held| held.job().tenant == tenant);
+            let left = seats.left(tenant).saturating_sub(leased.count());
+            let rest = left.min(free - held.len());
+            if rest == 0 {
+                continue;
+            }
             self.lease_of(tenant, rest, &kinds, &mut held, turns)
                 .await?;
         }

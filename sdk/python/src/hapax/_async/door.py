@@ -45,6 +45,7 @@ class AsyncDoor:
             method=asked.method,
             path=asked.path,
             key=asked.key,
+            principal=asked.principal,
             content_type=asked.content_type,
             ttl_seconds=self._options.ttl_seconds,
             lease_seconds=self._options.lease_seconds,

@@ -155,7 +155,10 @@ class AsyncJobs:
 
 
 class AsyncOps:
-    """Operations of jobs. Every call may be repeated: `begin` carries a token of its own."""
+    """Operations of jobs. Every call may be repeated: `begin` carries a token of its own.
+
+    While somebody holds the job, `owner` and `epoch` are both needed: whoever reads the job reads the epoch.
+    """
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport

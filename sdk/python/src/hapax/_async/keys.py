@@ -23,6 +23,7 @@ class AsyncKeys:
         method: str,
         path: str,
         key: Optional[str] = None,
+        principal: Optional[str] = None,
         body: Any = None,
         body_base64: Optional[str] = None,
         content_type: Optional[str] = None,
@@ -31,10 +32,14 @@ class AsyncKeys:
     ) -> Claim:
         """What the key gets. Without a key the server derives one from the request.
 
+        `principal` says who sends the request: it is part of a derived key, and under another key a replay is given to
+        the same principal only. Hapax keeps its hash alone.
+
         A `body` that is a text stands for its characters; any other value for its JSON.
         """
         asked = given(
             key=key,
+            principal=principal,
             method=method,
             path=path,
             body=body,

@@ -84,7 +84,9 @@ async fn a_connection_lost_in_the_commit_leaves_the_outcome_unknown() {
             .is_none()
     );
     one(&ledger, tenant(1), begin(&job, "op")).await.unwrap();
-    one(&ledger, tenant(1), complete("op", "1")).await.unwrap();
+    one(&ledger, tenant(1), complete(&job, "op", "1"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

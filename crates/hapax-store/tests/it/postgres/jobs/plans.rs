@@ -133,6 +133,13 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
         ),
         (
             app,
+            sql!("job_list_doubt"),
+            format!("{tenant}, 9000000000, NULL, 51"),
+            200,
+        ),
+        (app, sql!("op_doubtful"), format!("{tenant}, 100"), 200),
+        (
+            app,
             sql!("job_list"),
             format!("{tenant}, 9000000000, NULL, {list}"),
             200,

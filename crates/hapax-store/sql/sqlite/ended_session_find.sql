@@ -1,0 +1,2 @@
+-- Whether the session with this id was ended.
+SELECT EXISTS (SELECT 1 FROM ended_session WHERE id = ?1);

@@ -1,0 +1,2 @@
+-- The secret that marks what is kept elsewhere.
+SELECT secret FROM shared_secret WHERE name = 'mark';

@@ -306,10 +306,11 @@ test("a key is deleted after a word of warning, and not before", async () => {
   await asOwner(`/ui/keys/${made.removable}`, "to-delete");
   await page.getByRole("button", { name: "Delete…" }).click();
   const dialog = page.getByRole("dialog");
-  assert.match(await dialog.innerText(), /The next request with this key runs again/);
+  assert.match(await dialog.innerText(), /The next caller with this key runs the request again/);
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await ask("GET", `/v1/keys/${made.removable}`);
   await page.getByRole("button", { name: "Delete…" }).click();
+  await dialog.getByLabel("It may run again").check();
   await dialog.getByRole("button", { name: "Delete the key" }).click();
   await toasted(page, "Key deleted");
   await ask("GET", `/v1/keys/${made.removable}`, undefined, {}, [404]);
@@ -323,8 +324,8 @@ test("a key in doubt is settled, another released; what is not JSON is refused i
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Status").fill("201");
   await dialog.getByLabel("Body").fill("{refund}");
-  await dialog.getByRole("button", { name: "Settle" }).click();
-  await dialog.getByText("the body is not JSON").waitFor();
+  await dialog.getByText("The body is not JSON").first().waitFor();
+  assert.equal(await dialog.getByRole("button", { name: "Settle" }).isDisabled(), true);
   await dialog.getByLabel("Body").fill('{"refund":"r-1"}');
   await dialog.getByRole("button", { name: "Settle" }).click();
   await toasted(page, "Key settled");
@@ -333,6 +334,7 @@ test("a key in doubt is settled, another released; what is not JSON is refused i
 
   await asOwner(`/ui/keys/${made["doubt-2"]}`, "In doubt");
   await page.getByRole("button", { name: "Release…" }).click();
+  await page.getByRole("dialog").getByRole("checkbox").check();
   await page.getByRole("dialog").getByRole("button", { name: "Release" }).click();
   await toasted(page, "Key released");
   const again = await ask("POST", "/v1/keys/claim", {
@@ -355,6 +357,7 @@ test("the content of a key is erased and the key stays", async () => {
   await ask("POST", `/v1/keys/${claimed.id}/complete`, { token: claimed.token, status: 200, body: {} });
   await asOwner(`/ui/keys/${claimed.id}`, "tea");
   await page.getByRole("button", { name: "Erase…" }).click();
+  await page.getByRole("dialog").getByRole("checkbox").check();
   await page.getByRole("dialog").getByRole("button", { name: "Erase" }).click();
   await toasted(page, "Content erased");
   assert.equal((await ask("GET", `/v1/keys/${claimed.id}`)).state, "erased");
@@ -413,9 +416,9 @@ test("an operation in doubt is resolved by an owner", async () => {
   await asOwner(`/ui/jobs/${made.resolvable}`, "Resolve…");
   await page.getByRole("button", { name: "Resolve…" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("What is true").selectOption("result");
+  await dialog.getByRole("radio", { name: "It happened" }).check();
   await dialog.getByLabel("Result (JSON)").fill('{"paid":true}');
-  await dialog.getByRole("button", { name: "Resolve" }).click();
+  await dialog.getByRole("button", { name: "Record the result" }).click();
   await toasted(page, "Operation resolved");
   const op = await ask("GET", "/v1/ops/op-pay-2");
   assert.deepEqual([op.state, op.result], ["done", { paid: true }]);
@@ -561,6 +564,7 @@ test("everything can be done by keyboard: go, search, walk, open, decide, close"
   for (let index = 0; index < 20 && (await focused()) !== "Delete…"; index += 1) await keyboard.press("Tab");
   await keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();
+  await keyboard.press("Space");
   for (let index = 0; index < 5 && (await focused()) !== "Delete the key"; index += 1) await keyboard.press("Tab");
   await keyboard.press("Enter");
   await toasted(page, "Key deleted");
@@ -658,6 +662,26 @@ test("signing out ends the session in the browser", async () => {
   await one.page.getByLabel("Token").waitFor();
   one.forgive(/status of 401 .*\/session$/);
   assert.deepEqual(one.faults, []);
+  await one.close();
+});
+
+test("Back after another sign-in shows nothing of the session before", async () => {
+  const other = JSON.parse(
+    closed.run("token", "create", "--tenant", "7d5b3a52-3c3e-4b61-9a56-0d7f1a7b6f10", "--role", "viewer", "--json"),
+  );
+  const one = await openPage(browser, closed.base);
+  await signIn(one, "/ui/keys", TOKEN);
+  await one.page.getByRole("link", { name: "booking-7f3a" }).click();
+  await main(one.page).getByText("Conflicts (1)").waitFor();
+  await one.page.getByRole("button", { name: "Sign out" }).first().click();
+  await one.page.getByLabel("Token").fill(other.token);
+  await one.page.getByRole("button", { name: "Sign in" }).click();
+  await one.page.locator("nav").waitFor({ state: "attached" });
+  // The list never comes, so only what was kept could be shown.
+  await one.page.route("**/v1/keys*", () => undefined);
+  await one.page.goBack();
+  await main(one.page).getByRole("heading", { name: "Keys" }).waitFor();
+  assert.equal(await one.page.getByText("booking-7f3a").count(), 0);
   await one.close();
 });
 

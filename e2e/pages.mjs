@@ -16,6 +16,7 @@ export function pages(made) {
     ["imports", "/ui/imports", "archive.mbox"],
     ["import", `/ui/imports/${made.import}`, "the message has no text"],
     ["jobs", "/ui/jobs", "paper-leased"],
+    ["operations-in-doubt", "/ui/jobs?in_doubt=true", "when somebody decides"],
     ["job", `/ui/jobs/${made.download}`, "Plan: download"],
     ["job-in-doubt", `/ui/jobs/${made.doubtful}`, "Resolve…"],
     ["batches", "/ui/batches", "queued"],

@@ -37,6 +37,8 @@ try {
       await new Promise((done) => setTimeout(done, 150));
     }
   })();
+  // If drawing fails, that is the error to see, and not that its server stopped.
+  traffic.catch(() => undefined);
   await new Promise((done) => setTimeout(done, FIGURES_MS));
   for (const colorScheme of ["light", "dark"]) {
     const stranger = await openPage(browser, closed.base, { colorScheme });
@@ -66,6 +68,17 @@ try {
         fullPage: true,
         clip: { x: 0, y: 0, width: 1280, height: TALL[name] ?? 860 },
       });
+      if (name === "key-in-doubt") {
+        await page.getByRole("button", { name: "Settle…" }).click();
+        await page.getByRole("dialog").getByLabel("Status").fill("201");
+        await page.getByRole("dialog").getByLabel("Body").fill('{"refund": "r-1", "amount": 1200}');
+        await page.screenshot({ path: `${folder}/settle-${colorScheme}.png` });
+      }
+      if (name === "job-in-doubt") {
+        await page.getByRole("button", { name: "Resolve…" }).click();
+        await page.getByRole("radio", { name: /did not happen/ }).check();
+        await page.screenshot({ path: `${folder}/resolve-${colorScheme}.png` });
+      }
     }
     await close();
   }

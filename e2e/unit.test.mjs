@@ -7,7 +7,9 @@ const app = new URL("../crates/hapax-server/dashboard/app/", import.meta.url);
 const { sideBySide, pairs, within, changes, valueAt } = await import(new URL("diff.js", app));
 const { layout, NODE } = await import(new URL("graph.js", app));
 const { number, capped, bytes, micros, pretty, cut, short } = await import(new URL("format.js", app));
-const { relative, span, absolute } = await import(new URL("time.js", app));
+const { folded, kinds, runs, often, interval } = await import(new URL("runs.js", app));
+const { merged } = await import(new URL("merged.js", app));
+const { relative, span, absolute, freeze, now } = await import(new URL("time.js", app));
 
 test("equal texts have equal rows", () => {
   const rows = sideBySide("a\nb", "a\nb");
@@ -103,7 +105,7 @@ test("a member that every object inherits is compared like another", () => {
 });
 
 test("a path of the server leads to its value, or nowhere", () => {
-  const body = { a: { b: [1, { "x y": 2 }] }, body: 3, "q\"": 4, 7: 5 };
+  const body = { a: { b: [1, { "x y": 2 }] }, body: 3, 'q"': 4, 7: 5 };
   const found = [
     ["a.b[0]", 1],
     ['a.b[1]["x y"]', 2],
@@ -180,4 +182,43 @@ test("times are told from now, and in the zone that is asked for", () => {
   assert.equal(absolute("2026-11-16T08:00:00.250Z", "utc"), "2026-11-16 08:00:00.250 UTC");
   assert.match(absolute("2026-11-16T08:00:00.250Z", "local"), /^2026-11-1[567] \d\d:\d\d:00\.250 UTC[+-]\d\d:\d\d$/);
   assert.equal(absolute("never", "utc"), "never");
+});
+
+test("what repeats is one run, with how many and how often", () => {
+  const row = (second, action) => ({ at: new Date(second * 1000).toISOString(), action });
+  const rows = [row(20, "conflict"), row(17.5, "conflict"), row(15, "conflict"), row(10, "replay"), row(5, "conflict")];
+  const told = (all) => all.map(({ row: { action }, count, every }) => [action, count, every]);
+  const kind = ({ action }) => action;
+  assert.deepEqual(told(runs(rows, kind)), [
+    ["conflict", 3, 2500],
+    ["replay", 1, undefined],
+    ["conflict", 1, undefined],
+  ]);
+  assert.deepEqual(told(kinds(rows, kind)), [
+    ["conflict", 4, 5000],
+    ["replay", 1, undefined],
+  ]);
+  // In turn with something else, 200 rows would be 200 runs.
+  const turns = Array.from({ length: 200 }, (_, index) => row(400 - index, index % 2 ? "replay" : "conflict"));
+  assert.equal(folded(turns, kind).length, 2);
+  assert.deepEqual(runs([], kind), []);
+  assert.equal(often(200, 2500, true), "× 200+, every 2.5 s");
+  assert.deepEqual([9, 2500, 12_400, 240_000, 7_200_000].map(interval), ["9 ms", "2.5 s", "12 s", "4 min", "2 h"]);
+});
+
+test("a first page goes over the rows that are there, and what was loaded below it stays", () => {
+  assert.deepEqual(merged(["c", "b", "a"], ["d", "c", "b"], true), { order: ["d", "c", "b", "a"], kept: true });
+  assert.deepEqual(merged(["c", "b", "a"], ["d", "c", "b"], false), { order: ["d", "c", "b"], kept: false });
+  // One of the first page is gone; nothing below it is.
+  assert.deepEqual(merged(["c", "b", "a"], ["c", "a"], true), { order: ["c", "a"], kept: false });
+  // Without a row in common there may be a gap.
+  assert.deepEqual(merged(["b", "a"], ["z", "y"], true), { order: ["z", "y"], kept: false });
+  assert.deepEqual(merged([], ["a"], true), { order: ["a"], kept: false });
+});
+
+test("ages stand still while there is no contact", () => {
+  freeze(Date.parse("2026-11-16T08:00:00Z"));
+  assert.equal(now(), Date.parse("2026-11-16T08:00:00Z"));
+  freeze(undefined);
+  assert.ok(Math.abs(now() - Date.now()) < 1000);
 });

@@ -1,5 +1,6 @@
 // Talks to the JSON API of the server that gave the page. Signs in by cookie; knows no token.
 
+import { heard, missed } from "./contact.js";
 import { parseJson } from "./format.js";
 
 // What the server refused, or what kept us from asking it.
@@ -10,6 +11,12 @@ export class Refused extends Error {
     Object.assign(this, { status, code, details: details ?? {}, trace_id, retryAfter });
   }
 }
+
+// A read that takes longer is one that nobody answers; a write may take a while.
+const READ_MS = 40_000;
+const WRITE_MS = 60_000;
+// What a proxy answers when the server behind it does not.
+const GATEWAY = [502, 503, 504];
 
 let signedOut = () => {};
 
@@ -38,11 +45,22 @@ export function at(parts, ...values) {
   return parts.reduce((path, part, index) => path + encodeURIComponent(values[index - 1]) + part);
 }
 
+// What a page tells when it could not look again: nothing where the frame already says that there is no contact.
+export function isTold(error) {
+  return error.name === "AbortError" || error.status === 0;
+}
+
 async function ask(method, path, body, { signal, quiet } = {}) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") headers["X-Hapax-Csrf"] = "1";
+  const unreachable = (message) => {
+    missed();
+    return new Refused({ status: 0, code: "unreachable", message });
+  };
+  const limit = AbortSignal.timeout(method === "GET" ? READ_MS : WRITE_MS);
   let response;
+  let text;
   try {
     response = await fetch(path, {
       method,
@@ -50,18 +68,21 @@ async function ask(method, path, body, { signal, quiet } = {}) {
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "same-origin",
       cache: "no-store",
-      signal,
+      signal: signal ? (AbortSignal.any?.([signal, limit]) ?? signal) : limit,
     });
+    text = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused({
-      status: 0,
-      code: "unreachable",
-      message: "the server does not answer; check that it runs, then try again",
-    });
+    throw unreachable(
+      method === "GET"
+        ? "the server does not answer; check that it runs, then try again"
+        : "the server did not answer: what you asked for may have happened; look before you ask again",
+    );
   }
+  if (GATEWAY.includes(response.status) && !response.headers.has("x-trace-id"))
+    throw unreachable(`a proxy answered ${response.status} in place of the server; check that the server runs`);
+  heard();
   if (response.status === 204) return null;
-  const text = await response.text();
   let value;
   try {
     value = text === "" ? null : parseJson(text);

@@ -1,32 +1,62 @@
 // The requests that were refused because a key stands for another one: each beside what is recorded.
 
-import { valueAt } from "./diff.js";
+import { changes as jsonChanges, valueAt } from "./diff.js";
+import { changeTable, diffView } from "./differences.js";
 import { h, replace } from "./dom.js";
 import { cut, parseJson, pretty } from "./format.js";
+import { interval, kinds } from "./runs.js";
 import { time } from "./time.js";
-import { changeTable, diffView, field, jsonChanges, panel, panelWith } from "./ui.js";
+import { field, panel, panelWith } from "./ui.js";
 
-// So many refused requests are shown; the audit trail has them all.
+// So many kinds of refused requests are shown; the audit trail has them all.
 const SHOWN_MAX = 5;
+// So many places are named in the line of a kind.
+const NAMED_MAX = 3;
 
-export function conflictPanel(key, conflicts) {
+// `more`: there are more than these. Those that differ in the same places are one line, with the places once.
+export function conflictPanel(key, conflicts, more) {
+  const all = kinds(conflicts, ({ details }) => JSON.stringify(details?.changes ?? details?.changes_count ?? null));
   return panelWith(
-    `Conflicts (${conflicts.length})`,
+    `Conflicts (${conflicts.length}${more ? "+" : ""})`,
     h("span", { class: "faint" }, "last ", time(conflicts[0].at)),
     h(
       "p",
       null,
       "Another request came with this key. It did not run, and what is recorded did not change. Of what came only the places are kept; to see its values too, paste its body.",
     ),
-    conflicts.slice(0, SHOWN_MAX).map((row) => refused(key, row)),
+    all.slice(0, SHOWN_MAX).map((kind) => refused(key, kind, more && all.length === 1)),
+    all.length > SHOWN_MAX
+      ? h("p", { class: "note" }, `${all.length - SHOWN_MAX} more kinds are in the audit trail.`)
+      : null,
     compare(key),
   );
 }
 
+// "200+ conflicts, every 2.5 s, `total` changed"
+function summary({ row, count, every }, more) {
+  const changes = Array.isArray(row.details?.changes) ? row.details.changes : [];
+  const places = changes
+    .slice(0, NAMED_MAX)
+    .flatMap((change) => [", ", h("code", null, change.path), ` ${change.kind}`]);
+  const rest = changes.length + (row.details?.more ?? 0) - Math.min(changes.length, NAMED_MAX);
+  return [
+    `${count}${more ? "+" : ""} ${count === 1 ? "conflict" : "conflicts"}`,
+    every === undefined ? "" : `, every ${interval(every)}`,
+    places,
+    rest > 0 ? `, ${rest} more ${rest === 1 ? "place" : "places"}` : "",
+  ];
+}
+
 // One refused request: what is recorded at each place where it differed, beside what came there.
-function refused(key, { at, details }) {
+function refused(key, kind, more) {
+  const { at, details } = kind.row;
   const listed = Array.isArray(details?.changes) ? details.changes : [];
-  const when = h("p", { class: "faint" }, time(at));
+  const when = h(
+    "p",
+    { class: "kind" },
+    h("strong", null, summary(kind, more)),
+    h("span", { class: "faint" }, kind.count > 1 ? [" from ", time(kind.first.at), " to "] : " ", time(at)),
+  );
   if (listed.length === 0) return h("div", null, when, untold(details));
   const label = "Recorded beside what came";
   return h(

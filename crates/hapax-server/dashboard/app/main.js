@@ -1,8 +1,12 @@
 // The shell: who is signed in, which page is shown, the frame around it, and the keyboard.
 
 import { get, onSignedOut, post, remove } from "./api.js";
+import { banners, beat, startBeat, unreached } from "./banners.js";
+import { lostSince, onContact } from "./contact.js";
 import { h, replace } from "./dom.js";
 import { shortcuts, showShortcuts } from "./keyboard.js";
+import { arriveAtLists, holdLists, leaveLists } from "./list.js";
+import { backTo, forgetPlaces, leavePlace, newPlace, startPlaces } from "./places.js";
 import { loadTimeZone, setTimeZone, startClock, timeZone } from "./time.js";
 import { icon, loading, problem, say, toast } from "./ui.js";
 
@@ -26,12 +30,26 @@ const root = document.getElementById("app");
 let session;
 let leaving = new AbortController();
 let main;
+// The address of the page that is shown.
+let shownAt;
+// The page stayed when it could not look again.
+let outdated = false;
 
-// Shows the page of an address, and remembers it.
+// Shows the page of an address, and keeps the view of the page before.
 function go(path, { replacing = false } = {}) {
   if (path === location.pathname + location.search) return show();
-  history[replacing ? "replaceState" : "pushState"](null, "", path);
+  leave();
+  history[replacing ? "replaceState" : "pushState"](newPlace(), "", path);
   return show();
+}
+
+function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+}
+
+// Keeps the view of the page, unless it has not loaded.
+function leave() {
+  if (main?.isConnected && !main.querySelector(":scope > .loading, :scope > [data-unreached]")) leavePlace(keep());
 }
 
 function parse() {
@@ -48,9 +66,14 @@ function decodePart(part) {
   }
 }
 
-// Shows what the address says. `again`: the page is there and only its data is new, so nothing jumps.
-async function show(again = false) {
+// Shows what the address says. `again`: the page is there and only its data is new, so nothing jumps. `back`: its view
+// when it was left.
+async function show(again = false, back = undefined) {
   const kept = again === true ? keep() : undefined;
+  // A decision about a page that is left is not asked over another one.
+  if (!kept) closeDialogs();
+  outdated = false;
+  shownAt = location.pathname + location.search;
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
@@ -73,6 +96,7 @@ async function show(again = false) {
     return main.querySelector("h1").focus();
   }
   if (!kept) replace(main, loading());
+  arriveAtLists((kept ?? back)?.lists);
   const context = {
     rest,
     signal,
@@ -80,7 +104,9 @@ async function show(again = false) {
     query: new URLSearchParams(location.search),
     can: (role) => RANK[session.role] >= RANK[role],
     go,
-    refresh: () => show(true),
+    // What somebody is selecting stays; the next look comes soon.
+    refresh: () => (isSelecting() ? undefined : show(true)),
+    testModeChanged: beat,
     signOut,
     every: (ms, act) => every(ms, act, signal),
     // A heading for the tab and for history.
@@ -94,13 +120,20 @@ async function show(again = false) {
     replace(main, node);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return undefined;
+    // A page that was there stays there while the server does not answer.
+    if (kept && lostSince() !== undefined) {
+      outdated = true;
+      holdLists(kept.lists);
+      return undefined;
+    }
     replace(
       main,
       h("h1", { tabindex: -1 }, found[1]),
-      problem(error, () => show()),
+      lostSince() === undefined ? problem(error, () => show()) : unreached(() => show()),
     );
   }
   if (kept) return restore(kept);
+  if (back) return restore(back);
   const heading = main.querySelector("h1");
   heading?.setAttribute("tabindex", "-1");
   if (document.activeElement === document.body || !main.contains(document.activeElement))
@@ -120,10 +153,19 @@ function keep() {
     top: window.scrollY,
     open: [...main.querySelectorAll("details")].map((one) => one.open),
     focus: at < 0 ? undefined : { at, text: focusable[at].textContent },
+    lists: leaveLists(),
   };
 }
 
+// Whether somebody is selecting text on the page.
+function isSelecting() {
+  const selection = getSelection();
+  return !selection.isCollapsed && selection.rangeCount > 0 && selection.getRangeAt(0).intersectsNode(main);
+}
+
 function restore({ top, open, focus }) {
+  const heading = main.querySelector("h1");
+  heading?.setAttribute("tabindex", "-1");
   main.querySelectorAll("details").forEach((one, index) => {
     if (index < open.length) one.open = open[index];
   });
@@ -133,8 +175,8 @@ function restore({ top, open, focus }) {
       focusable[focus.at]?.textContent === focus.text
         ? focusable[focus.at]
         : focusable.find((one) => one.textContent === focus.text);
-    (same ?? main.querySelector("h1"))?.focus({ preventScroll: true });
-  }
+    (same ?? heading)?.focus({ preventScroll: true });
+  } else if (document.activeElement === document.body) heading?.focus({ preventScroll: true });
   window.scrollTo(0, top);
 }
 
@@ -206,6 +248,7 @@ function frame() {
           )
         : null,
     ),
+    banners(),
     nav,
     main,
   );
@@ -265,6 +308,9 @@ function themeButton() {
 // ---- Session
 
 function signIn(note) {
+  forgetPlaces();
+  arriveAtLists();
+  closeDialogs();
   leaving.abort();
   leaving = new AbortController();
   document.title = "Sign in · hapax";
@@ -336,7 +382,12 @@ async function start() {
     return replace(root, h("main", { id: "main", class: "alone" }, h("h1", null, "hapax"), problem(error, start)));
   }
   frame();
-  return show();
+  // What holds on every page stands before the page does, so that it moves nothing.
+  await startBeat(() => session !== undefined);
+  await show();
+  // The code of every page is there before it is needed, so that going to one needs no server but for its data.
+  for (const [, , load] of PAGES) load().catch(() => undefined);
+  return undefined;
 }
 
 // ---- Events
@@ -361,7 +412,20 @@ document.addEventListener("click", (event) => {
   }
 });
 
-addEventListener("popstate", () => show());
+// The place that is left is noted under the entry that was shown, before the new one is.
+addEventListener("popstate", (event) => {
+  // A step within the page, such as past the menu, leaves it as it is.
+  if (location.pathname + location.search === shownAt && event.state === null) return;
+  leave();
+  show(false, backTo(event.state));
+});
+
+onContact((since) => {
+  if (since !== undefined || !main?.isConnected) return;
+  toast("The server answers again");
+  if (main.querySelector("[data-unreached]")) show();
+  else if (outdated) show(true);
+});
 
 onSignedOut(() => {
   session = undefined;
@@ -369,6 +433,7 @@ onSignedOut(() => {
 });
 
 shortcuts(PAGES, go);
+startPlaces();
 loadTimeZone();
 startClock();
 start();

@@ -3,8 +3,9 @@
 import { at, get, query } from "./api.js";
 import { h } from "./dom.js";
 import { short, words } from "./format.js";
+import { list } from "./list.js";
 import { time } from "./time.js";
-import { badge, command, curl, empty, field, json, list, select } from "./ui.js";
+import { badge, command, curl, empty, field, json, select } from "./ui.js";
 
 const ACTIONS = [
   ["", "any action"],

@@ -3,8 +3,9 @@
 import { at, get, query } from "./api.js";
 import { h } from "./dom.js";
 import { number, short, words } from "./format.js";
+import { list } from "./list.js";
 import { time } from "./time.js";
-import { badge, code, command, curl, empty, facts, json, list, panel, toast } from "./ui.js";
+import { badge, code, command, curl, empty, facts, json, notFresh, panel } from "./ui.js";
 
 export function show(context) {
   return context.rest.length ? showOne(context, context.rest[0]) : showAll(context);
@@ -81,7 +82,7 @@ async function showOne(context, id) {
     try {
       if (JSON.stringify(await get(path, { signal })) !== shown) context.refresh();
     } catch (error) {
-      if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
+      notFresh(error);
     }
   });
   const items = list({

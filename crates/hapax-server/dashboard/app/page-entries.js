@@ -1,25 +1,13 @@
 // Entries: search, one entry with its revisions, and the policies that decide about duplicates.
 
 import { at, get, put, query } from "./api.js";
+import { confirmDialog } from "./dialogs.js";
+import { diffView } from "./differences.js";
 import { h, isWebAddress } from "./dom.js";
 import { cut, number, pretty, words } from "./format.js";
+import { list } from "./list.js";
 import { time } from "./time.js";
-import {
-  badge,
-  code,
-  command,
-  confirmDialog,
-  curl,
-  diffView,
-  empty,
-  facts,
-  field,
-  json,
-  list,
-  panel,
-  select,
-  toast,
-} from "./ui.js";
+import { badge, code, command, curl, empty, facts, field, json, panel, select, toast } from "./ui.js";
 
 const SOURCES = [["", "any source"], "telegram", "email", ["email-batch", "email-batch (imports)"], "webpage", "note"];
 
@@ -265,9 +253,31 @@ function edit(policy, again) {
   });
   const enabled = h("input", { type: "checkbox", name: "enabled" });
   enabled.checked = policy.enabled;
+  const said = (data) =>
+    JSON.stringify([data.get("conflict_action"), data.get("update_fields").trim(), data.has("enabled")]);
+  const before = JSON.stringify([
+    policy.conflict_action,
+    policy.update_fields?.join(", ") ?? "",
+    Boolean(policy.enabled),
+  ]);
   confirmDialog({
     title: `Edit ${policy.policy_key}`,
-    text: h("p", null, "The next entry that comes is judged by this. Entries without an enabled policy are refused."),
+    text: h("p", null, "Entries without an enabled policy are refused. What is kept already stays as it is."),
+    next: (data) =>
+      h(
+        "p",
+        null,
+        enabled.checked
+          ? data.get("conflict_action") === "skip"
+            ? "The next duplicate that comes is dropped: what is there stays."
+            : [
+                "The next duplicate that comes writes over ",
+                h("strong", null, data.get("update_fields").trim() || "every field that comes in"),
+                ". The old state is kept as a revision.",
+              ]
+          : [h("strong", null, "The next entry that comes is refused"), ", duplicate or not."],
+      ),
+    missing: (data) => (said(data) === before ? "Nothing is changed yet." : undefined),
     fields: [
       field(
         "On a duplicate",

@@ -3,11 +3,25 @@
 import { at, get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { bytes, number, short } from "./format.js";
+import { list } from "./list.js";
 import { time } from "./time.js";
-import { badge, command, curl, empty, facts, list, panel, toast } from "./ui.js";
+import { badge, command, curl, empty, facts, notFresh, panel } from "./ui.js";
 
 export function show(context) {
   return context.rest.length ? showOne(context, context.rest[0]) : showAll(context);
+}
+
+// The state of an import: read first, then queued, and completed once its batches are.
+export function stateNow(one) {
+  if (one.status === "running") return { word: one.step === "queueing" ? "queueing" : "running", tone: "busy" };
+  const open = (one.tier1_batches ?? []).filter((batch) => !["completed", "failed"].includes(batch.status)).length;
+  if (one.status !== "completed" || open === 0) return { word: one.status };
+  return { word: "read, enriching", tone: "busy", more: `${open} ${open === 1 ? "batch" : "batches"} not done` };
+}
+
+function statusBadge(one) {
+  const { word, tone, more } = stateNow(one);
+  return h("span", { class: "row" }, badge(word, tone), more ? h("span", { class: "faint" }, more) : null);
 }
 
 // How far the file is read; an import whose size is not known has no end to measure against.
@@ -34,7 +48,7 @@ function showAll(context) {
     href: (one) => at`/ui/imports/${one.import_id}`,
     columns: [
       { name: "Mailbox", class: "main", cell: (one) => h("span", { class: "mono" }, one.mbox_path) },
-      { name: "Status", cell: (one) => badge(one.status) },
+      { name: "Status", cell: statusBadge },
       { name: "Read", cell: bar },
       { name: "Messages", class: "num", cell: (one) => number(one.total_messages) },
       { name: "Inserted", class: "num", cell: (one) => number(one.inserted) },
@@ -60,20 +74,27 @@ function showAll(context) {
 async function showOne(context, id) {
   const { signal } = context;
   const box = h("div", { class: "stack" });
-  let status;
+  let pause;
+  let beats = 0;
+  let drawn;
   const load = async () => {
     const one = await get(at`/import/${id}`, { signal });
     context.title(one.mbox_path);
-    status = one.status;
+    // While its batches are open it is looked at less often.
+    pause = one.status === "running" ? 0 : stateNow(one).more ? 8 : undefined;
+    const seen = JSON.stringify(one);
+    if (seen === drawn || !getSelection().isCollapsed) return;
+    drawn = seen;
     replace(box, draw(one));
   };
   await load();
   context.every(1500, async () => {
-    if (status !== "running") return;
+    beats += 1;
+    if (pause === undefined || (pause > 0 && beats % pause)) return;
     try {
       await load();
     } catch (error) {
-      if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
+      notFresh(error);
     }
   });
   return box;
@@ -94,7 +115,7 @@ function draw(one) {
       { class: "head" },
       h("span", { class: "crumb" }, h("a", { href: "/ui/imports" }, "Imports")),
       h("h1", { class: "mono" }, one.mbox_path),
-      badge(one.status),
+      statusBadge(one),
     ),
     one.error ? h("div", { class: "problem" }, h("p", null, one.error)) : null,
     panel(

@@ -1,25 +1,27 @@
 // Jobs: by state, with their leases; one job with its plan and its operations.
 
-import { at, get, post, query } from "./api.js";
+import { at, get, isTold, post, query } from "./api.js";
+import { confirmDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { capped, short, words } from "./format.js";
+import { doubtList, doubtfulJobs } from "./job-doubts.js";
+import { errorLine, holding, jobBadge, lease } from "./job-state.js";
+import { list } from "./list.js";
+import { resolve } from "./op-actions.js";
 import { planView } from "./plan.js";
 import { countdown, span, time } from "./time.js";
 import {
   badge,
   command,
-  confirmDialog,
   copyButton,
   curl,
   empty,
   facts,
   field,
   json,
-  list,
+  notFresh,
   panel,
   problem,
-  readJson,
-  select,
   shown,
   timeline,
   toast,
@@ -51,20 +53,24 @@ async function showAll(context) {
     q: context.query.get("q"),
     held: context.query.get("held"),
   };
+  const doubts = context.query.get("in_doubt");
+  let doubtful = new Set();
   const bar = h("div", { class: "tabs", role: "group", "aria-label": "States" });
   const counts = async () => {
     const found = await get("/v1/jobs/stats", { signal });
+    doubtful = found.ops_in_doubt ? await doubtfulJobs(signal) : new Set();
     const link = (state, name, count) =>
       h(
         "a",
         {
           href: query("/ui/jobs", { ...asked, held: undefined, state }),
-          "aria-current": !asked.held && (asked.state ?? "") === (state ?? "") ? "true" : null,
+          "aria-current": !doubts && !asked.held && (asked.state ?? "") === (state ?? "") ? "true" : null,
         },
         name,
         count === undefined ? "" : " ",
         h("span", null, count === undefined ? "" : capped(count)),
       );
+    const focused = bar.contains(document.activeElement) ? document.activeElement.getAttribute("href") : undefined;
     bar.replaceChildren(
       link(undefined, "All"),
       h(
@@ -76,21 +82,33 @@ async function showAll(context) {
         "Held now ",
         h("span", null, capped(found.held)),
       ),
+      h(
+        "a",
+        {
+          href: "/ui/jobs?in_doubt=true",
+          class: found.ops_in_doubt ? "warn" : null,
+          "aria-current": doubts ? "true" : null,
+        },
+        "Operations in doubt ",
+        h("span", null, capped(found.ops_in_doubt ?? 0)),
+      ),
       ...STATES.filter(
         (state) => found.states[state] || asked.state === state || state === "FAILED" || state === "DEAD",
       ).map((state) =>
         link(state, state === "DEAD" ? "Dead letters" : words(state.toLowerCase()), found.states[state] ?? 0),
       ),
     );
+    if (focused) [...bar.children].find((one) => one.getAttribute("href") === focused)?.focus({ preventScroll: true });
   };
   await counts();
   every(5000, async () => {
     try {
       await counts();
     } catch (error) {
-      if (error.name !== "AbortError") bar.replaceChildren(problem(error));
+      if (!isTold(error)) bar.replaceChildren(problem(error));
     }
   });
+  if (doubts) return frame(bar, doubtList(context).node);
   const form = h(
     "form",
     {
@@ -119,12 +137,14 @@ async function showAll(context) {
     h("button", { type: "submit" }, "Search"),
   );
   const filtered = Object.values(asked).some(Boolean);
+  const showsErrors = asked.state === "DEAD" || asked.state === "FAILED";
   const rows = list({
     label: "Jobs",
     every,
     refresh: 4000,
     load: (cursor) => get(query("/v1/jobs", { ...asked, cursor }), { signal }),
     href: (job) => at`/ui/jobs/${job.job_id}`,
+    stateOf: (job) => `${holding(job)} ${doubtful.has(job.job_id)}`,
     columns: [
       { name: "Job", class: "main", cell: (job) => h("span", { class: "mono" }, job.work_id) },
       {
@@ -132,8 +152,14 @@ async function showAll(context) {
         cell: (job) => h("span", { class: "mono", title: job.artifact_id }, short(job.artifact_id, 24)),
       },
       { name: "Kind", cell: (job) => job.kind },
-      { name: "State", cell: (job) => badge(job.state) },
-      { name: "Lease", cell: (job) => lease(job) },
+      {
+        name: "State",
+        cell: (job) =>
+          doubtful.has(job.job_id) ? h("span", { class: "row" }, jobBadge(job), badge("in_doubt")) : jobBadge(job),
+      },
+      showsErrors
+        ? { name: "Error", class: "main", cell: errorLine }
+        : { name: "Lease or error", cell: (job) => (job.state === "DEAD" ? errorLine(job) : lease(job)) },
       { name: "Attempts", class: "num", cell: (job) => `${job.attempts}` },
       { name: "Changed", cell: (job) => time(job.updated_at) },
     ],
@@ -158,6 +184,10 @@ async function showAll(context) {
             ),
           ),
   });
+  return frame([bar, form], rows.node);
+}
+
+function frame(filters, rows) {
   return h(
     "div",
     null,
@@ -167,22 +197,8 @@ async function showAll(context) {
       h("h1", null, "Jobs"),
       h("p", null, "Work that is planned once and leased by one worker at a time."),
     ),
-    h("div", { class: "stack" }, bar, form),
-    rows.node,
-  );
-}
-
-function lease(job) {
-  if (!job.lease_until)
-    return job.available_at && Date.parse(job.available_at) > Date.now() && job.state === "FAILED"
-      ? h("span", { class: "faint" }, "rests, due ", time(job.available_at))
-      : "–";
-  return h(
-    "span",
-    null,
-    h("span", { class: "mono" }, short(job.owner, 18)),
-    " ",
-    countdown(job.lease_until, "lease over"),
+    h("div", { class: "stack" }, filters),
+    rows,
   );
 }
 
@@ -191,16 +207,18 @@ async function showOne(context, id) {
   const job = await get(at`/v1/jobs/${id}`, { signal });
   context.title(job.work_id);
   const again = context.refresh;
-  const seen = JSON.stringify(job);
+  const seenOf = (one) => JSON.stringify(one) + holding(one);
+  const seen = seenOf(job);
   context.every(3000, async () => {
     if (document.querySelector("dialog[open]")) return;
     try {
-      if (JSON.stringify(await get(at`/v1/jobs/${id}`, { signal })) !== seen) again();
+      if (seenOf(await get(at`/v1/jobs/${id}`, { signal })) !== seen) again();
     } catch (error) {
-      if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
+      notFresh(error);
     }
   });
   const plan = await graph(job, signal);
+  const doubted = job.ops.filter((op) => op.state === "in_doubt");
   const retryable = job.state === "FAILED" || job.state === "DEAD";
   return h(
     "div",
@@ -210,13 +228,26 @@ async function showOne(context, id) {
       { class: "head" },
       h("span", { class: "crumb" }, h("a", { href: "/ui/jobs" }, "Jobs")),
       h("h1", { class: "mono" }, job.work_id),
-      badge(job.state),
+      jobBadge(job),
+      doubted.length ? badge("in_doubt") : null,
       copyButton(job.job_id, "Copy id"),
       h("span", { class: "grow" }),
       retryable && can("owner")
         ? h("button", { type: "button", class: "primary", onclick: () => retry(job, again) }, "Retry…")
         : null,
     ),
+    doubted.length
+      ? h(
+          "div",
+          { class: "problem warn", role: "note" },
+          h(
+            "p",
+            null,
+            h("strong", null, `${doubted.map((op) => op.kind).join(", ")} in doubt until somebody decides`),
+            ": the runner crashed before it reported the outcome. It may have happened, so no worker runs it.",
+          ),
+        )
+      : null,
     job.error
       ? h(
           "div",
@@ -244,7 +275,7 @@ async function showOne(context, id) {
                 null,
                 h("code", null, job.owner),
                 " ",
-                countdown(job.lease_until, "over: the next worker takes it"),
+                countdown(job.lease_until, "expired: the next worker takes it"),
               )
             : "nobody holds it",
         ],
@@ -334,7 +365,7 @@ function operation(op, can, again) {
         ? h(
             "p",
             null,
-            "Its runner was lost: nobody knows whether the effect happened. ",
+            "Its runner crashed: nobody knows whether the effect happened. ",
             can("owner")
               ? h("button", { type: "button", class: "small", onclick: () => resolve(op, again) }, "Resolve…")
               : "An owner can resolve it.",
@@ -349,56 +380,30 @@ function operation(op, can, again) {
 }
 
 function retry(job, again) {
+  const unsettled = job.ops.filter((op) => op.state === "in_doubt");
   confirmDialog({
     title: "Retry this job?",
-    text: h(
-      "p",
-      null,
-      "It starts over at once, with all its attempts. What its operations recorded stays: a settled one is not done again.",
-    ),
+    text: h("p", null, "It starts over at once, with all its attempts."),
+    next: () => [
+      h(
+        "p",
+        null,
+        "The next worker gets this job, and the result of every operation that is done: those do not run again.",
+      ),
+      unsettled.length
+        ? h(
+            "p",
+            null,
+            h("strong", null, `${unsettled.map((op) => op.kind).join(", ")} in doubt: `),
+            "it stays so until you resolve it.",
+          )
+        : null,
+    ],
     action: "Retry",
     tone: "primary",
     act: async () => {
       await post(at`/v1/jobs/${job.job_id}/retry`);
       toast("Job planned again");
-      again();
-    },
-  });
-}
-
-function resolve(op, again) {
-  const text = h("textarea", { name: "value", rows: 4, spellcheck: "false" });
-  confirmDialog({
-    title: `Resolve ${op.kind}`,
-    text: h("p", null, "Look at the system behind first. Whatever you choose is recorded with your name."),
-    fields: [
-      field(
-        "What is true",
-        select(
-          "choice",
-          [
-            ["retry", "It did not happen: do it"],
-            ["result", "It happened, with this result"],
-            ["error", "It failed for good, with this error"],
-          ],
-          "retry",
-        ),
-      ),
-      field("Result (JSON) or error (text)", text),
-    ],
-    action: "Resolve",
-    tone: "primary",
-    act: async (data) => {
-      const choice = data.get("choice");
-      const value = data.get("value").trim();
-      const body =
-        choice === "retry"
-          ? { retry: true }
-          : choice === "result"
-            ? { result: readJson(value || "null", "result") }
-            : { error: value || "resolved by hand" };
-      await post(at`/v1/ops/${op.op_key}/resolve`, body);
-      toast("Operation resolved");
       again();
     },
   });

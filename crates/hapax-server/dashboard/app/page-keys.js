@@ -1,25 +1,26 @@
 // Keys: the list with its filters, and the life of one key.
 
-import { at, get, post, query, remove } from "./api.js";
+import { at, get, query } from "./api.js";
 import { comparePanel, conflictPanel } from "./conflict.js";
 import { h } from "./dom.js";
 import { words } from "./format.js";
+import { actions, stateNow } from "./key-actions.js";
+import { list } from "./list.js";
+import { folded, often } from "./runs.js";
 import { countdown, time } from "./time.js";
 import {
   badge,
   code,
   command,
-  confirmDialog,
   copyButton,
   curl,
   empty,
   facts,
   field,
   json,
-  list,
+  notFresh,
   panel,
   panelWith,
-  readJson,
   select,
   timeline,
   toast,
@@ -69,15 +70,20 @@ function showAll(context) {
     refresh: 5000,
     load: (cursor) => get(query("/v1/keys", { ...asked, cursor }), { signal }),
     href: (key) => at`/ui/keys/${key.id}`,
+    stateOf: stateNow,
     columns: [
       { name: "Key", class: "main", cell: (key) => h("span", { class: "mono" }, key.key) },
       { name: "Route", cell: (key) => h("span", { class: "mono" }, key.route_pattern) },
-      { name: "State", cell: (key) => badge(key.state) },
+      { name: "State", cell: stateBadge },
       { name: "Status", class: "num", cell: (key) => key.status ?? "–" },
       { name: "Claimed", cell: (key) => time(key.created_at) },
       {
         name: "Ends",
-        cell: (key) => (key.state === "held" ? countdown(key.lease_expires_at, "lease lost") : time(key.expires_at)),
+        class: "nowrap",
+        cell: (key) => {
+          if (key.state === "in_doubt") return "until somebody decides";
+          return key.state === "held" ? countdown(key.lease_expires_at, "lease expired") : time(key.expires_at);
+        },
       },
     ],
     none: () =>
@@ -108,26 +114,38 @@ function showAll(context) {
   );
 }
 
+// The state of a key: one whose lease expired is not held by anybody.
+function stateBadge(key) {
+  return stateNow(key) === "lost" ? badge("lease expired", "warn") : badge(key.state);
+}
+
+const CONFLICT = "idempotency_conflict";
+const TRAIL_MAX = 200;
+
 async function showOne(context, id) {
   const { signal, can } = context;
   const key = await get(at`/v1/keys/${id}`, { signal });
   context.title(key.key);
-  const trail = await get(query("/v1/audit", { key_id: id, limit: 200 }), { signal });
+  const rows = (action) => get(query("/v1/audit", { key_id: id, action, limit: TRAIL_MAX }), { signal });
+  const trail = await rows();
+  // Where there is more than one page, other rows may have crowded conflicts out of it.
+  const refused = trail.next_cursor ? await rows(CONFLICT) : trail;
   const again = context.refresh;
+  const state = stateNow(key);
   const tools = can("owner") ? actions(context, key, again) : [];
-  const conflicts = trail.items.filter((row) => row.action === "idempotency_conflict");
+  const conflicts = refused.items.filter((row) => row.action === CONFLICT);
   context.every(4000, async () => {
     // While it is held or in doubt it can end any moment.
     if (key.state !== "held" && key.state !== "in_doubt") return;
     if (document.querySelector("dialog[open]") || document.activeElement?.matches("textarea, input")) return;
     try {
       const now = await get(at`/v1/keys/${id}`, { signal });
-      if (now.state !== key.state) again();
+      if (stateNow(now) !== state) again();
     } catch (error) {
       if (error.status === 404) {
         toast("The key is gone: it was released or deleted", "warn");
         context.go("/ui/keys");
-      } else if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
+      } else notFresh(error);
     }
   });
   return h(
@@ -138,12 +156,13 @@ async function showOne(context, id) {
       { class: "head" },
       h("span", { class: "crumb" }, h("a", { href: "/ui/keys" }, "Keys")),
       h("h1", { class: "mono" }, key.key),
-      badge(key.state),
+      stateBadge(key),
       copyButton(key.key, "Copy key"),
       h("span", { class: "grow" }),
       tools,
     ),
-    key.state === "in_doubt" ? doubt(key, can("owner")) : null,
+    state === "in_doubt" ? doubt(key, can("owner")) : null,
+    state === "lost" ? lost(key, can("owner")) : null,
     panel(
       "Facts",
       facts([
@@ -151,13 +170,13 @@ async function showOne(context, id) {
         ["Request", h("code", null, `${key.method} ${key.path}`)],
         ["Content hash", h("code", null, key.content_hash)],
         ["Answer", key.status],
-        ["Lease", key.state === "held" ? countdown(key.lease_expires_at, "lost; the next claim decides") : null],
-        ["Kept until", time(key.expires_at)],
+        ["Lease", key.state === "held" ? countdown(key.lease_expires_at, "it expired: nobody holds the key") : null],
+        ["Kept until", key.state === "in_doubt" ? "until somebody decides" : time(key.expires_at)],
         ["Reason", key.reason ? words(key.reason) : null],
         ["Id", h("code", null, key.id)],
       ]),
     ),
-    conflicts.length ? conflictPanel(key, conflicts) : null,
+    conflicts.length ? conflictPanel(key, conflicts, Boolean(refused.next_cursor)) : null,
     h(
       "div",
       { class: "two" },
@@ -166,35 +185,71 @@ async function showOne(context, id) {
         "Response",
         key.response
           ? [headers(key.response.headers), body(key.response, "Response")]
-          : h("p", { class: "note" }, key.state === "held" ? "It still runs." : "None is recorded."),
+          : h("p", { class: "note" }, NO_ANSWER[state] ?? "None is recorded."),
       ),
     ),
     conflicts.length ? null : comparePanel(key),
     h(
       "div",
       { class: "two" },
-      panel("Life", timeline(life(key, trail.items), "Life of the key")),
+      panel("Life", timeline(life(key, trail), "Life of the key")),
       panel("Audit", auditRows(trail)),
     ),
   );
 }
 
+const NO_ANSWER = {
+  held: "It still runs: somebody holds its lease.",
+  lost: "None came before its lease expired. Whether it happened is not known.",
+  in_doubt: "None is recorded. Whether it happened is not known.",
+};
+
+// Why it is in doubt, and what that says of whether it happened.
+const DOUBT = {
+  runner_died: "its runner crashed before it reported the outcome. Nobody knows whether it happened",
+  outcome_unknown: "the answer did not come in time. Nobody knows whether it happened",
+  response_not_stored: "it happened, and its answer could not be kept",
+};
+
 function doubt(key, owner) {
+  const happened = key.reason === "response_not_stored";
   return h(
     "div",
     { class: "problem warn", role: "note" },
     h(
       "p",
       null,
-      h("strong", null, "In doubt"),
-      ": its runner was lost before it told the outcome. Nobody knows whether it happened, so retries are refused until a person decides.",
+      h("strong", null, "In doubt until somebody decides"),
+      `: ${DOUBT[key.reason] ?? DOUBT.runner_died}, so retries are refused and nothing runs.`,
     ),
+    h("p", null, "The next caller with this key gets ", h("strong", null, "409 IDEMPOTENCY_IN_DOUBT"), "."),
     h(
       "p",
       null,
       owner
-        ? "Look at the system behind. If it happened, settle it with the answer; if not, release it."
+        ? happened
+          ? "Settle it with the answer that the system behind gave. Releasing it would run it a second time."
+          : "Look at the system behind. If it happened, settle it with the answer; if not, release it."
         : "An owner can settle or release it.",
+    ),
+  );
+}
+
+function lost(key, owner) {
+  return h(
+    "div",
+    { class: "problem warn", role: "note" },
+    h(
+      "p",
+      null,
+      h("strong", null, "Nobody holds this key"),
+      ": its lease expired before its runner reported the outcome. It may have happened.",
+    ),
+    h(
+      "p",
+      null,
+      h("strong", null, "The next caller with this key runs the request again: the payment may happen twice."),
+      owner ? " If it happened, settle it with the answer first." : " An owner can settle it first.",
     ),
   );
 }
@@ -215,6 +270,12 @@ function headers(all) {
   return names.length ? facts(names.sort().map((name) => [name, h("code", null, all[name])])) : null;
 }
 
+// The rows of the trail with what repeats as one. Where there are older ones, they are of the last kind as far as is known.
+function summary(trail) {
+  const all = folded(trail.items, ({ action, actor }) => `${action} ${actor}`);
+  return all.map((run, index) => ({ ...run, more: Boolean(trail.next_cursor) && index === all.length - 1 }));
+}
+
 function life(key, trail) {
   const events = [
     {
@@ -232,20 +293,32 @@ function life(key, trail) {
     idempotency_expired: "warn",
     key_erased: "warn",
   };
-  for (const row of trail) {
+  for (const { row, count, first, every, more } of summary(trail)) {
     events.push({
-      at: row.at,
-      title: words(row.action),
+      at: first.at,
+      title: count > 1 ? `${words(row.action)}, ${often(count, every, more)}` : words(row.action),
       tone: tones[row.action] ?? "calm",
-      body: row.actor ? h("span", { class: "faint" }, `by ${row.actor}`) : null,
+      body:
+        row.actor || count > 1
+          ? h(
+              "span",
+              { class: "faint" },
+              row.actor ? `by ${row.actor}` : "",
+              count > 1 ? [" until ", time(row.at)] : "",
+            )
+          : null,
     });
   }
   if (key.settled_at) events.push({ at: key.settled_at, title: `Settled with ${key.status}`, tone: "good" });
-  if (key.state === "held")
+  const state = stateNow(key);
+  if (state === "held")
     events.push({ at: key.lease_expires_at, title: "The lease ends, unless it is renewed", tone: "calm" });
-  if (key.expires_at && key.state !== "in_doubt")
+  if (state === "lost") events.push({ at: key.lease_expires_at, title: "The lease expired", tone: "warn" });
+  if (state === "in_doubt") events.push({ title: "In doubt until somebody decides", tone: "warn" });
+  if (key.expires_at && state !== "in_doubt" && state !== "lost")
     events.push({ at: key.expires_at, title: "Expires: the next use runs as new", tone: "calm" });
-  return events.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  // What has no time is still to come.
+  return events.sort((a, b) => (Date.parse(a.at) || Infinity) - (Date.parse(b.at) || Infinity));
 }
 
 function auditRows(trail) {
@@ -259,119 +332,18 @@ function auditRows(trail) {
     h(
       "ul",
       { class: "audit-rows" },
-      trail.items.map((row) =>
+      summary(trail).map(({ row, count, every, more }) =>
         h(
           "li",
           null,
           h("span", { class: "faint" }, time(row.at)),
           " ",
           words(row.action),
+          count > 1 ? ` ${often(count, every, more)}` : "",
           row.actor ? ` by ${row.actor}` : "",
         ),
       ),
     ),
     trail.next_cursor ? h("a", { href: query("/ui/audit", { key_id: trail.items[0].key_id }) }, "All of them") : null,
   ];
-}
-
-function actions(context, key, again) {
-  const tools = [];
-  const path = at`/v1/keys/${key.id}`;
-  // While a runner holds the lease, only it can tell what happened.
-  const lost = key.state === "held" && Date.parse(key.lease_expires_at) < Date.now();
-  if (key.state === "in_doubt" || lost) {
-    tools.push(
-      h("button", { type: "button", onclick: () => settle(path, again) }, "Settle…"),
-      h("button", { type: "button", onclick: () => release(context, path) }, "Release…"),
-    );
-  }
-  if (key.state === "settled")
-    tools.push(h("button", { type: "button", onclick: () => erase(path, key, again) }, "Erase…"));
-  tools.push(
-    h(
-      "button",
-      {
-        type: "button",
-        onclick: () =>
-          confirmDialog({
-            title: "Delete this key?",
-            text: h(
-              "p",
-              null,
-              "The record of ",
-              h("code", null, key.key),
-              " goes, its answer with it. ",
-              h("strong", null, "The next request with this key runs again"),
-              ", even if it is a retry of one that already ran. The audit trail keeps that you did this.",
-            ),
-            action: "Delete the key",
-            act: async () => {
-              await remove(path);
-              toast("Key deleted");
-              context.go("/ui/keys");
-            },
-          }),
-      },
-      "Delete…",
-    ),
-  );
-  return tools;
-}
-
-function settle(path, again) {
-  confirmDialog({
-    title: "Settle this key?",
-    text: h("p", null, "You say that the request happened and what came of it. Every retry of it gets this answer."),
-    fields: [
-      field("Status", h("input", { name: "status", type: "number", min: 200, max: 599, value: 200, required: true })),
-      field("Body (JSON, may be empty)", h("textarea", { name: "body", rows: 5, spellcheck: "false" })),
-    ],
-    action: "Settle",
-    tone: "primary",
-    act: async (data) => {
-      const text = data.get("body").trim();
-      const answer = { status: Number(data.get("status")) };
-      if (text) answer.body = readJson(text, "body");
-      await post(`${path}/settle`, answer);
-      toast("Key settled");
-      again();
-    },
-  });
-}
-
-function erase(path, key, again) {
-  confirmDialog({
-    title: "Erase what is stored?",
-    text: h(
-      "p",
-      null,
-      "The request and the answer under ",
-      h("code", null, key.key),
-      " go for good; the key stays. A retry is told that it was erased, and does not run.",
-    ),
-    action: "Erase",
-    act: async () => {
-      await post(`${path}/erase`);
-      toast("Content erased");
-      again();
-    },
-  });
-}
-
-function release(context, path) {
-  confirmDialog({
-    title: "Release this key?",
-    text: h(
-      "p",
-      null,
-      "You say that the request did not happen. ",
-      h("strong", null, "The next request with this key runs as new."),
-    ),
-    action: "Release",
-    act: async () => {
-      await post(`${path}/settle`, { release: true });
-      toast("Key released");
-      context.go("/ui/keys?state=in_doubt");
-    },
-  });
 }

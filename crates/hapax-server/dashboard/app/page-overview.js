@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { capped, micros, number } from "./format.js";
+import { heard } from "./contact.js";
 import { follow } from "./live.js";
 import { absolute, clock, span } from "./time.js";
 import { command, curl, say, toast } from "./ui.js";
@@ -51,10 +52,13 @@ const CHARTS = [
     ],
   },
   {
-    name: "Keys in doubt",
+    name: "In doubt",
     unit: "now; at most 10k are counted",
     show: capped,
-    series: [["in doubt", (sample) => sample.in_doubt]],
+    series: [
+      ["keys", (sample) => sample.in_doubt],
+      ["operations", (sample) => sample.ops_in_doubt],
+    ],
   },
   {
     name: "Sweeps",
@@ -111,6 +115,7 @@ export async function show(context) {
         draw();
       },
       sample: (sample) => {
+        heard();
         samples = [...samples.slice(1 - SAMPLES_MAX), sample];
         draw();
       },
@@ -201,11 +206,18 @@ function drawCards(box, now) {
       now.conflicts > 0 ? "warn" : "",
     ),
     card(
-      "In doubt",
+      "Keys in doubt",
       capped(now.in_doubt),
       "keys that wait for a person",
       "/ui/keys?state=in_doubt",
       now.in_doubt > 0 ? "warn" : "",
+    ),
+    card(
+      "Operations in doubt",
+      capped(now.ops_in_doubt),
+      "effects that wait for a person",
+      "/ui/jobs?in_doubt=true",
+      now.ops_in_doubt > 0 ? "warn" : "",
     ),
     card("Lookup p99", micros(now.lookup_us_p99), `half below ${micros(now.lookup_us_p50)}`),
     card("Jobs ready", capped(jobs.ready), `${capped(jobs.running)} running`, "/ui/jobs"),

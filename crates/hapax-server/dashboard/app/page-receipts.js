@@ -1,20 +1,21 @@
 // Receipts of intents: by status, with the questions that wait; one receipt from its inbox row to its outcome.
 
 import { at, get, post, query } from "./api.js";
+import { attest, confirmDialog } from "./dialogs.js";
 import { h, replace } from "./dom.js";
-import { short, words } from "./format.js";
+import { cut, short, words } from "./format.js";
+import { list } from "./list.js";
 import { time } from "./time.js";
 import {
   badge,
   command,
-  confirmDialog,
   copyButton,
   curl,
   empty,
   facts,
   field,
   json,
-  list,
+  notFresh,
   panel,
   panelWith,
   problem,
@@ -23,13 +24,15 @@ import {
   toast,
 } from "./ui.js";
 
+// So much of a sentence is shown in a list.
+const SENTENCE_MAX = 140;
 const STATUSES = ["accepted", "needs_clarification", "planned", "executed", "failed", "rejected"];
 
 export function show(context) {
   return context.rest.length ? showOne(context, context.rest[0]) : showAll(context);
 }
 
-function showAll(context) {
+async function showAll(context) {
   const { session, signal, every } = context;
   const status = context.query.get("status");
   const tab = (value, name) =>
@@ -41,6 +44,8 @@ function showAll(context) {
       },
       name,
     );
+  // It stands above the list, so it is there first.
+  const asked = await questions(context);
   const rows = list({
     label: "Receipts",
     every,
@@ -48,8 +53,14 @@ function showAll(context) {
     load: (cursor) => get(query("/v1/receipts", { status, cursor }), { signal }),
     href: (receipt) => at`/ui/receipts/${receipt.receipt_id}`,
     columns: [
-      { name: "Receipt", cell: (receipt) => h("span", { class: "mono" }, short(receipt.receipt_id, 13)) },
-      { name: "Status", cell: (receipt) => badge(receipt.status) },
+      { name: "Receipt", class: "main", cell: sentence },
+      {
+        name: "Status",
+        cell: (receipt) =>
+          receipt.details?.in_doubt
+            ? h("span", { class: "row" }, badge(receipt.status), badge("in_doubt"))
+            : badge(receipt.status),
+      },
       {
         name: "Plan",
         class: "main",
@@ -94,7 +105,7 @@ function showAll(context) {
     h(
       "div",
       { class: "stack" },
-      questions(context),
+      asked,
       h(
         "div",
         { class: "tabs", role: "group", "aria-label": "Statuses" },
@@ -106,8 +117,16 @@ function showAll(context) {
   );
 }
 
+// What people know a receipt by: what was said, or what was asked for, and its id.
+function sentence(receipt) {
+  const id = short(receipt.receipt_id, 13);
+  const said = receipt.natural_language || (receipt.intent_type ? words(receipt.intent_type) : undefined);
+  if (!said) return h("span", { class: "mono" }, id);
+  return [h("span", null, cut(said, SENTENCE_MAX)), h("span", { class: "mono faint under" }, id)];
+}
+
 // The questions that wait for an answer; nothing when none does.
-function questions(context) {
+async function questions(context) {
   const box = h("div");
   const load = async () => {
     try {
@@ -125,7 +144,12 @@ function questions(context) {
                     "li",
                     { class: "row" },
                     badge(question.status),
-                    h("a", { href: at`/ui/receipts/${question.receipt_id}` }, question.question),
+                    h(
+                      "a",
+                      { href: at`/ui/receipts/${question.receipt_id}` },
+                      question.natural_language ? `${cut(question.natural_language, SENTENCE_MAX)}: ` : "",
+                      question.question,
+                    ),
                     h("span", { class: "faint" }, "asked ", time(question.asked_at)),
                   ),
                 ),
@@ -137,7 +161,7 @@ function questions(context) {
       if (error.name !== "AbortError") replace(box, problem(error, load));
     }
   };
-  load();
+  await load();
   return box;
 }
 
@@ -145,7 +169,7 @@ async function showOne(context, id) {
   const { signal, can } = context;
   const intent = await get(at`/v1/intents/${id}`, { signal });
   const { receipt, packet } = intent;
-  context.title(short(id, 13));
+  context.title(cut(packet?.natural_language, 60) || short(id, 13));
   const again = context.refresh;
   const final = ["executed", "failed", "rejected"].includes(receipt.status);
   context.every(3000, async () => {
@@ -154,7 +178,7 @@ async function showOne(context, id) {
       const now = await get(at`/v1/receipts/${id}`, { signal });
       if (JSON.stringify(now) !== JSON.stringify(receipt)) again();
     } catch (error) {
-      if (error.name !== "AbortError") toast(`Not fresh: ${error.message}`, "bad");
+      notFresh(error);
     }
   });
   const calls = Array.isArray(receipt.details?.actions) ? receipt.details.actions : [];
@@ -354,8 +378,17 @@ function replay(receipt, again) {
       null,
       "Its actions are sent to the gateway ",
       h("strong", null, "once more, with new keys"),
-      ": what already happened there can happen a second time. Do this when you know that it must.",
+      ": what already happened there can happen a second time.",
     ),
+    fields: attest("I know that it must happen again"),
+    next: () =>
+      h(
+        "p",
+        null,
+        h("strong", null, "The gateway gets every action again under a new key: the payment may happen twice."),
+        " The next caller that sends this intent gets the receipt of the new run.",
+      ),
+    missing: (data) => (data.has("sure") ? undefined : "Tick the box first."),
     action: "Run again",
     act: async () => {
       await post(at`/v1/receipts/${receipt.receipt_id}/replay`);

@@ -1,10 +1,11 @@
 // Settings and health: what keeps the data, how it is set up, the test mode, the session.
 
 import { get, post } from "./api.js";
+import { confirmDialog } from "./dialogs.js";
 import { h, replace } from "./dom.js";
 import { bytes, number, words } from "./format.js";
 import { span, time } from "./time.js";
-import { badge, command, confirmDialog, facts, json, panel, problem, toast } from "./ui.js";
+import { badge, command, facts, json, panel, problem, toast } from "./ui.js";
 
 export async function show(context) {
   const { signal, session } = context;
@@ -135,11 +136,20 @@ function testMode(context, on) {
           ? "Entries are read from and written to pkm again, on every node, from the next request on."
           : "Entries are read from and written to pkm_test from the next request on, on every node. What is in pkm stays as it is.",
       ),
+      next: () =>
+        h(
+          "p",
+          null,
+          on ? "The next caller of any node writes to " : "The next caller of any node, real ones too, writes to ",
+          h("strong", null, on ? "pkm" : "pkm_test"),
+          ".",
+        ),
       action: on ? "Turn off" : "Turn on",
       tone: "primary",
       act: async () => {
         await post("/db/test-mode/set", { is_test_mode: !on });
         toast(on ? "Test mode is off" : "Test mode is on");
+        await context.testModeChanged();
         again();
       },
     });

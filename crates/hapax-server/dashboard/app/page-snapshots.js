@@ -1,27 +1,13 @@
 // Snapshots: a collection, what is in it, one thing's history, and the difference of any two.
 
 import { at, get, query } from "./api.js";
+import { changes as jsonChanges } from "./diff.js";
+import { changeTable, diffView } from "./differences.js";
 import { h, replace } from "./dom.js";
 import { pretty, short } from "./format.js";
+import { list } from "./list.js";
 import { time } from "./time.js";
-import {
-  badge,
-  changeTable,
-  command,
-  copyButton,
-  curl,
-  diffView,
-  empty,
-  facts,
-  field,
-  json,
-  jsonChanges,
-  list,
-  loading,
-  panel,
-  problem,
-  select,
-} from "./ui.js";
+import { badge, command, copyButton, curl, empty, facts, field, json, loading, panel, problem, select } from "./ui.js";
 
 const idOf = (entity) => entity.courseId ?? entity.id;
 const nameOf = (entity) => entity.name ?? entity.label;

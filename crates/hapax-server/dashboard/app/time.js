@@ -10,6 +10,18 @@ const UNITS = [
 ];
 
 let zone = "local";
+// The moment that ages are told at, while the server does not answer.
+let frozen;
+
+// Stops every age at a moment, or lets them go on.
+export function freeze(at) {
+  frozen = at;
+  tick();
+}
+
+export function now() {
+  return frozen ?? Date.now();
+}
 
 export function timeZone() {
   return zone;
@@ -35,8 +47,8 @@ export function loadTimeZone() {
 }
 
 // "3 min ago", "in 20 s", from milliseconds.
-export function relative(at, now) {
-  const seconds = Math.round((at - now) / 1000);
+export function relative(at, moment) {
+  const seconds = Math.round((at - moment) / 1000);
   if (Math.abs(seconds) < 1) return "now";
   const text = span(Math.abs(seconds));
   return seconds < 0 ? `${text} ago` : `in ${text}`;
@@ -69,6 +81,11 @@ export function absolute(at, where = zone) {
   );
 }
 
+// "07:46:24", always with its seconds.
+export function hms(at) {
+  return absolute(at).split(" ")[1].slice(0, 8);
+}
+
 // "07:46:24", or "07:46" on the minute.
 export function clock(at) {
   const [, hours] = absolute(at).split(" ");
@@ -81,7 +98,7 @@ export function time(text) {
   const at = Date.parse(text);
   if (Number.isNaN(at)) return String(text);
   const element = h("time", { datetime: text, "data-shows": "relative" });
-  draw(element, Date.now());
+  draw(element, now());
   return element;
 }
 
@@ -91,7 +108,7 @@ export function fullTime(text) {
   const at = Date.parse(text);
   if (Number.isNaN(at)) return String(text);
   const element = h("time", { datetime: text, "data-shows": "absolute" });
-  draw(element, Date.now());
+  draw(element, now());
   return h("span", null, element, " ", h("span", { class: "faint" }, "(", time(text), ")"));
 }
 
@@ -99,27 +116,28 @@ export function fullTime(text) {
 export function countdown(text, over = "over") {
   if (!text) return "–";
   const element = h("time", { datetime: text, "data-shows": "countdown", "data-over": over });
-  draw(element, Date.now());
+  draw(element, now());
   return element;
 }
 
-function draw(element, now) {
+function draw(element, moment) {
   const at = Date.parse(element.dateTime);
   element.title = absolute(at);
   let text;
   if (element.dataset.shows === "absolute") text = absolute(at);
   else if (element.dataset.shows === "countdown") {
-    const left = Math.ceil((at - now) / 1000);
+    const left = Math.ceil((at - moment) / 1000);
     text = left > 0 ? `${span(left)} left` : element.dataset.over;
     element.classList.toggle("soon", left > 0 && left <= 10);
     element.classList.toggle("past", left <= 0);
-  } else text = relative(at, now);
+  } else text = relative(at, moment);
   if (element.textContent !== text) element.textContent = text;
 }
 
 function tick() {
-  const now = Date.now();
-  for (const element of document.querySelectorAll("time[data-shows]")) draw(element, now);
+  if (typeof document === "undefined") return;
+  const moment = now();
+  for (const element of document.querySelectorAll("time[data-shows]")) draw(element, moment);
 }
 
 export function startClock() {

@@ -1,9 +1,8 @@
 // The parts that pages are made of: badges, tables, empty states, errors, timelines, code, copying.
 
-import { Refused } from "./api.js";
-import { add, h, replace, s } from "./dom.js";
-import { changes, sideBySide, within } from "./diff.js";
-import { cut, parseJson, pretty, words } from "./format.js";
+import { Refused, isTold } from "./api.js";
+import { h, s } from "./dom.js";
+import { parseJson, pretty, words } from "./format.js";
 import { fullTime } from "./time.js";
 
 // Which tone a state has. The word itself is always shown too.
@@ -83,6 +82,11 @@ export function say(text) {
   box.textContent = "";
   // A region that gets the same text twice in one turn is not read again.
   setTimeout(() => (box.textContent = text), 30);
+}
+
+// Tells that a page could not look again, where nothing else does.
+export function notFresh(error) {
+  if (!isTold(error)) toast(`Not fresh: ${error.message}`, "bad");
 }
 
 // A short message that goes by itself.
@@ -278,169 +282,6 @@ export function timeline(events, label) {
   );
 }
 
-const AROUND = 3;
-
-// Two texts side by side; long equal stretches are folded.
-export function diffView(leftText, rightText, leftName, rightName) {
-  const rows = sideBySide(leftText, rightText);
-  const body = h("tbody");
-  const near = rows.map(() => false);
-  rows.forEach((row, index) => {
-    if (row.kind === "same") return;
-    for (let at = Math.max(0, index - AROUND); at <= Math.min(rows.length - 1, index + AROUND); at += 1)
-      near[at] = true;
-  });
-  const differs = rows.some((row) => row.kind !== "same");
-  let index = 0;
-  while (index < rows.length) {
-    if (near[index] || !differs) {
-      body.append(diffRow(rows[index]));
-      index += 1;
-      continue;
-    }
-    let end = index;
-    while (end < rows.length && !near[end]) end += 1;
-    body.append(fold(rows.slice(index, end)));
-    index = end;
-  }
-  return h(
-    "div",
-    { class: "scroll diff-box", tabindex: 0, role: "region", "aria-label": `${leftName} beside ${rightName}` },
-    differs ? null : h("p", { class: "note" }, "No difference."),
-    h(
-      "table",
-      { class: "diff" },
-      h("caption", { class: "quiet" }, `${leftName} beside ${rightName}`),
-      h(
-        "colgroup",
-        null,
-        ["n", "t", "n", "t"].map((name) => h("col", { class: name })),
-      ),
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          h("th", { scope: "col", colspan: 2 }, leftName),
-          h("th", { scope: "col", colspan: 2 }, rightName),
-        ),
-      ),
-      body,
-    ),
-  );
-}
-
-function fold(rows) {
-  const row = h("tr", { class: "fold" });
-  const open = h(
-    "button",
-    { type: "button", class: "small ghost", onclick: () => row.replaceWith(...rows.map(diffRow)) },
-    `${rows.length} equal ${rows.length === 1 ? "line" : "lines"}`,
-  );
-  row.append(h("td", { colspan: 4 }, open));
-  return row;
-}
-
-function diffRow(row) {
-  const line = h("tr", { class: row.kind });
-  const [head, old, now, tail] = row.kind === "change" ? within(row.left.text, row.right.text) : [];
-  const cell = (side, mark, middle) => {
-    if (!side) return [h("td", { class: "line" }), h("td", { class: "none" })];
-    const text =
-      row.kind === "change"
-        ? [head, h(mark, null, middle), tail]
-        : row.kind === "same"
-          ? side.text
-          : h(mark, null, side.text);
-    return [h("td", { class: "line" }, side.line), h("td", { class: mark === "del" ? "old" : "new" }, text)];
-  };
-  return add(line, [cell(row.left, "del", old), cell(row.right, "ins", now)]);
-}
-
-// A list of changes by path: two JSON values, or lines of a server's summary.
-export function changeTable(list, label) {
-  const known = list.filter((change) => !change.more);
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
-    h(
-      "table",
-      { class: "changes" },
-      h("caption", { class: "quiet" }, label),
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          ["Path", "Before", "After"].map((name) => h("th", { scope: "col" }, name)),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        known.map((change) =>
-          h(
-            "tr",
-            null,
-            h("th", { scope: "row" }, h("code", null, change.path)),
-            valueCell(change, "old", "del"),
-            valueCell(change, "new", "ins"),
-          ),
-        ),
-      ),
-    ),
-    list.some((change) => change.more) ? h("p", { class: "note" }, "More changes are not listed.") : null,
-  );
-}
-
-function valueCell(change, name, mark) {
-  if (!Object.hasOwn(change, name)) return h("td", { class: "faint" }, "absent");
-  const value = change[name];
-  return h("td", null, h(mark, null, cut(typeof value === "string" ? value : JSON.stringify(value), 2000)));
-}
-
-export const jsonChanges = changes;
-
-// A dialog that says what will happen and asks. `act` may fail: then it stays open and shows why.
-export function confirmDialog({ title, text, fields, action, tone = "danger", act }) {
-  const before = document.activeElement;
-  const refusal = h("div");
-  const go = h("button", { type: "submit", class: tone }, action);
-  const form = h(
-    "form",
-    {
-      method: "dialog",
-      onsubmit: async (event) => {
-        event.preventDefault();
-        go.disabled = true;
-        refusal.replaceChildren();
-        try {
-          await act(new FormData(form));
-          dialog.close();
-        } catch (error) {
-          refusal.replaceChildren(problem(error));
-          go.disabled = false;
-        }
-      },
-    },
-    h("h2", { id: "dialog-title" }, title),
-    h("div", { id: "dialog-text" }, text),
-    fields,
-    refusal,
-    h("div", { class: "row end" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), go),
-  );
-  const dialog = h("dialog", { "aria-labelledby": "dialog-title", "aria-describedby": "dialog-text" }, form);
-  dialog.addEventListener("close", () => {
-    dialog.remove();
-    if (before?.isConnected) before.focus();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
-  return dialog;
-}
-
 // A field with its label.
 export function field(label, control, hint) {
   return h(
@@ -464,119 +305,6 @@ export function select(name, options, value, attributes) {
   );
   box.value = value ?? "";
   return box;
-}
-
-// A tabular list that loads more on demand. `load(cursor)` answers {items, next_cursor}.
-export function list({ label, columns, load, href, none, refresh, every }) {
-  const body = h("tbody", { role: "rowgroup" });
-  const foot = h("div", { class: "list-foot" });
-  const box = h("div", { class: "list" });
-  const table = h(
-    "table",
-    { class: "rows", role: "table", "aria-label": label },
-    h(
-      "thead",
-      { role: "rowgroup" },
-      h(
-        "tr",
-        { role: "row" },
-        columns.map((column) => h("th", { scope: "col", role: "columnheader", class: column.class }, column.name)),
-      ),
-    ),
-    body,
-  );
-  let pages = 0;
-  let shown = "";
-  const rowOf = (item) => {
-    const target = href?.(item);
-    return h(
-      "tr",
-      { role: "row", class: target ? "goes" : null, "data-href": target },
-      columns.map((column, index) => {
-        const content = column.cell(item);
-        return h(
-          "td",
-          { role: "cell", class: column.class, "data-label": column.name },
-          index === 0 && target ? h("a", { href: target, class: "row-link" }, content) : content,
-        );
-      }),
-    );
-  };
-  const more = (cursor) =>
-    replace(
-      foot,
-      cursor
-        ? [
-            body.children.length ? null : h("span", { class: "faint" }, "None among the newest."),
-            h(
-              "button",
-              { type: "button", onclick: (event) => next(cursor, event.currentTarget) },
-              body.children.length ? "Show more" : "Look further back",
-            ),
-          ]
-        : h(
-            "span",
-            { class: "faint" },
-            body.children.length === 1 ? "1 row" : `${body.children.length} rows, all there are`,
-          ),
-    );
-  const next = async (cursor, button) => {
-    button.disabled = true;
-    button.textContent = "Loading…";
-    try {
-      const page = await load(cursor);
-      pages += 1;
-      const first = body.children.length;
-      add(body, page.items.map(rowOf));
-      more(page.next_cursor);
-      body.children[first]?.querySelector("a")?.focus();
-    } catch (error) {
-      if (error.name !== "AbortError")
-        replace(
-          foot,
-          problem(error, () => more(cursor)),
-        );
-    }
-  };
-  const first = async (quiet) => {
-    if (!quiet) replace(box, loading());
-    try {
-      const page = await load(undefined);
-      const seen = JSON.stringify(page);
-      if (quiet && seen === shown && !foot.querySelector(".bad-text")) return;
-      shown = seen;
-      pages = 1;
-      if (page.items.length === 0 && !page.next_cursor) {
-        replace(box, none());
-        return;
-      }
-      const focused = document.activeElement?.closest?.("tr[data-href]");
-      const focusedOn = focused && body.contains(focused) ? focused.dataset.href : undefined;
-      replace(body, page.items.map(rowOf));
-      more(page.next_cursor);
-      if (!table.isConnected) replace(box, table, foot);
-      if (focusedOn)
-        [...body.children]
-          .find((row) => row.dataset.href === focusedOn)
-          ?.querySelector("a.row-link")
-          ?.focus();
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      if (quiet)
-        replace(foot, h("span", { class: "bad-text" }, `not fresh: ${error.code ?? "page_error"}, ${error.message}`));
-      else
-        replace(
-          box,
-          problem(error, () => first(false)),
-        );
-    }
-  };
-  if (every && refresh) {
-    // Only the first page is kept fresh: rows that somebody went on to read do not jump away.
-    every(refresh, () => (pages <= 1 ? first(true) : undefined));
-  }
-  first(false);
-  return { node: box, reload: () => first(false), freshen: () => first(true) };
 }
 
 // What stands in a field, as JSON.

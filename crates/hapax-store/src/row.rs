@@ -48,9 +48,6 @@ pub(crate) struct Row {
 pub(crate) enum Applied {
     Written,
     Stale(Option<Box<Row>>),
-    /// As stale, and what is stored was at hand as a record.
-    #[cfg(feature = "sqlite")]
-    Noted(Arc<Record>),
 }
 
 impl Applied {
@@ -63,8 +60,6 @@ impl Applied {
                 let ring = rings.get(row.tenant_id);
                 Ok(Swap::Stale(Some(Box::new(row.open(ring)?))))
             }
-            #[cfg(feature = "sqlite")]
-            Applied::Noted(record) => Ok(Swap::Stale(Some(Box::new((*record).clone())))),
         }
     }
 
@@ -73,8 +68,6 @@ impl Applied {
         match self {
             Applied::Stale(Some(row)) => Some(row),
             Applied::Stale(None) | Applied::Written => None,
-            #[cfg(feature = "sqlite")]
-            Applied::Noted(_) => None,
         }
     }
 }

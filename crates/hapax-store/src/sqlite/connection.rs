@@ -147,13 +147,6 @@ pub(super) fn keep_undo_in_memory(connection: &Connection) -> Result<(), Error> 
         .map_err(|error| failed("opening the database", error))
 }
 
-/// Has triggers run on this connection, or none. Every statement is prepared anew when it is next used.
-pub(super) fn set_triggers(connection: &Connection, run: bool) -> rusqlite::Result<()> {
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, run)
-        .map(drop)
-}
-
 /// Brings the log back into the file and cuts it to nothing, unless somebody still reads from it after a few
 /// short tries. Returns whether it is empty.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {

@@ -72,11 +72,6 @@ pub(super) fn is_io(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
 }
 
-/// Whether there is no room for what is written.
-pub(super) fn is_full(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
-}
-
 /// Whether there is no room for what is written, or nothing may be written at all.
 pub(super) fn is_unwritable(error: &rusqlite::Error) -> bool {
     matches!(

@@ -1,6 +1,5 @@
 //! The seam on top of the queues: packs moves on the way in and makes records of rows on the way out.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hapax_core::{
@@ -8,12 +7,10 @@ use hapax_core::{
     RecordId, Scan, Space, Swap, Sweep, Swept, Tenant, Time,
 };
 
-use super::backlog::{self, Standing};
 use super::fault::Fault;
 use super::moves;
 use super::moving::{Moved, Moving};
 use super::pack::{self, Packed};
-use super::queue::{Effect, Task};
 use super::{NAME, SqliteLedger, notes, pages, rows, tenant_keys};
 use crate::row::Applied;
 use crate::vault::Vault;
@@ -80,37 +77,15 @@ impl Ledger for SqliteLedger {
 
     fn find(&self, tenant: Tenant, id: RecordId) -> Answer<'_, Option<Record>> {
         Box::pin(async move {
-            // Known first, asked later: what is filed in between is found in its row.
-            let noted = self.backlog.find(tenant, id);
-            let (vault, backlog) = (self.vault.clone(), self.backlog.clone());
-            let found = self.read(move |connection| {
-                match (backlog.standing_to_read(connection)?, &noted) {
-                    (Standing::Foreign, _) => return Ok(Found::Unfiled),
-                    (Standing::Own, Some(noted)) if backlog.is_current(noted) => {
-                        return Ok(Found::Noted(noted.record.clone()));
-                    }
-                    (Standing::Own | Standing::Empty, _) => {}
-                }
-                find(connection, vault.as_deref(), tenant, id).map(Found::Filed)
-            });
-            match found.await? {
-                Found::Filed(record) => Ok(record.map(|record| *record)),
-                Found::Noted(record) => Ok(Some((*record).clone())),
-                Found::Unfiled => {
-                    self.file().await?;
-                    let vault = self.vault.clone();
-                    let read = move |connection: &Connection| {
-                        find(connection, vault.as_deref(), tenant, id)
-                    };
-                    Ok(self.read(read).await?.map(|record| *record))
-                }
-            }
+            let vault = self.vault.clone();
+            let read =
+                move |connection: &Connection| find(connection, vault.as_deref(), tenant, id);
+            Ok(self.read(read).await?.map(|record| *record))
         })
     }
 
     fn scan(&self, scan: Scan) -> Answer<'_, Page> {
         Box::pin(async move {
-            self.file_what_waits().await?;
             let (vault, now) = (self.vault.clone(), self.now());
             let read = move |connection: &Connection| {
                 pages::scan(connection, vault.as_deref(), &scan, now)
@@ -121,7 +96,6 @@ impl Ledger for SqliteLedger {
 
     fn spaces(&self, tenant: Tenant, limit: usize) -> Answer<'_, Vec<Space>> {
         Box::pin(async move {
-            self.file_what_waits().await?;
             self.read(move |connection| pages::spaces(connection, tenant, limit))
                 .await
         })
@@ -129,7 +103,6 @@ impl Ledger for SqliteLedger {
 
     fn doubts(&self, tenant: Tenant, looks_at: usize) -> Answer<'_, u64> {
         Box::pin(async move {
-            self.file_what_waits().await?;
             let now = self.now();
             self.read(move |connection| pages::doubts(connection, tenant, looks_at, now))
                 .await
@@ -138,11 +111,9 @@ impl Ledger for SqliteLedger {
 
     fn sweep(&self, sweep: Sweep) -> Answer<'_, Swept> {
         let clock = self.clock.clone();
-        let (mut job, answered) = Task::new(1, 0, move |connection| {
+        Box::pin(self.write(1, 0, move |connection| {
             rows::sweep(connection, sweep, clock.now())
-        });
-        job.making_room();
-        Box::pin(self.written(job, answered))
+        }))
     }
 
     fn check(&self) -> Answer<'_, ()> {
@@ -163,11 +134,10 @@ impl Ledger for SqliteLedger {
                 return Ok(());
             }
             let bytes = notes.iter().map(notes::bytes).sum();
-            let (mut job, answered) = Task::new(notes.len(), bytes, move |connection| {
+            self.write(notes.len(), bytes, move |connection| {
                 notes::add_all(connection, &notes)
-            });
-            job.leaving_keys_alone();
-            self.written(job, answered).await
+            })
+            .await
         })
     }
 
@@ -200,14 +170,6 @@ impl Ledger for SqliteLedger {
     }
 }
 
-/// Where a record was found, if it was.
-enum Found {
-    Filed(Option<Box<Record>>),
-    Noted(Arc<Record>),
-    /// Another ledger noted something down: that is filed before anybody looks.
-    Unfiled,
-}
-
 fn find(
     connection: &Connection,
     vault: Option<&Vault>,
@@ -217,26 +179,6 @@ fn find(
     let row = rows::find(connection, tenant, id)?;
     row.map(|row| tenant_keys::open(connection, vault, row).map(Box::new))
         .transpose()
-}
-
-impl SqliteLedger {
-    /// Has the rows made of all that is noted down, by whomever.
-    async fn file(&self) -> Result<(), Error> {
-        // Whatever is not a move of records is done on rows that are whole.
-        self.write(1, 0, |_: &Connection| Ok(((), Effect::default())))
-            .await
-    }
-
-    /// The same, if there is anything.
-    async fn file_what_waits(&self) -> Result<(), Error> {
-        if self
-            .read(|connection| Ok(backlog::waits(connection)?))
-            .await?
-        {
-            self.file().await?;
-        }
-        Ok(())
-    }
 }
 
 /// Runs `work` on a thread for blocking work if there is much of it, else here.

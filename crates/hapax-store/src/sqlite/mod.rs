@@ -6,14 +6,12 @@
 //! Reads go to threads of their own, and so does bringing the log back into the file. In a caller's own transaction:
 //! [`SqliteLedger::within`].
 
-mod backlog;
 mod connection;
 mod entries;
 mod fault;
 mod jobs;
 mod ledger;
 mod log;
-mod making;
 mod migrate;
 mod moves;
 mod moving;
@@ -50,7 +48,6 @@ pub use within::Within;
 
 use crate::clock::Clock;
 use crate::vault::Vault;
-use backlog::Backlog;
 use connection::Role;
 use fault::Fault;
 use jobs::Bell;
@@ -107,7 +104,6 @@ pub struct SqliteLedger {
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     purges: Arc<Purges>,
-    backlog: Arc<Backlog>,
     /// Whether a write found no room, and none has been found since.
     is_full: Arc<AtomicBool>,
     /// Why no write is taken any more, if so.
@@ -137,7 +133,6 @@ impl SqliteLedger {
         migrate::migrate(&mut connection, options.clock.now())?;
         connection::keep_undo_in_memory(&connection)?;
         tenant_keys::check(&connection, options.vault.as_deref())?;
-        file_what_was_left(&mut connection)?;
         if let Some(vault) = &options.vault {
             tenant_keys::meet(&mut connection, vault, options.clock.now())?;
         }
@@ -158,7 +153,6 @@ impl SqliteLedger {
         let writes = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let reads = Arc::new(Queue::new(options.queue_max, options.queue_bytes_max));
         let is_full = Arc::new(AtomicBool::new(false));
-        let backlog = Arc::new(Backlog::new(options.backlog_moves_min));
         let (alive, running) = watch::channel(());
         let (breaking, broken) = watch::channel(None);
         let ledger = Self {
@@ -169,7 +163,6 @@ impl SqliteLedger {
             writes: writes.clone(),
             reads: reads.clone(),
             purges: purges.clone(),
-            backlog: backlog.clone(),
             is_full: is_full.clone(),
             broken,
             bell: Bell::default(),
@@ -187,14 +180,12 @@ impl SqliteLedger {
             connection,
             queue: writes,
             purges,
-            backlog,
             log: log.clone(),
             is_full,
             durability: options.durability,
             set: Cell::new(options.durability),
             broken: breaking,
             batch_max: options.batch_max.max(1),
-            quiet: options.backlog_quiet,
         };
         // The writer first: it ends with the ledger, and the other thread with it.
         log.expect_thread();
@@ -209,7 +200,7 @@ impl SqliteLedger {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("ledger.db");
-    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0016_backlog", "0017_ended_session", "0018_shared_secret", "0019_doubtful_ops"]);
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0017_ended_session", "0018_shared_secret", "0019_doubtful_ops"]);
     /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -323,26 +314,6 @@ impl Drop for SqliteLedger {
             // A thread that panicked has left nobody waiting.
             let _ = thread.join();
         }
-    }
-}
-
-/// Makes rows of what a process noted down that died, or that is at work on the file too.
-fn file_what_was_left(connection: &mut Connection) -> Result<(), Error> {
-    let failed = |error| fault::failed("filing the backlog", error);
-    if !backlog::waits(connection).map_err(failed)? {
-        return Ok(());
-    }
-    let transaction = connection
-        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-        .map_err(failed)?;
-    match backlog::file(&transaction) {
-        Ok(()) => transaction.commit().map_err(failed),
-        Err(Fault::Group(error)) if fault::is_full(&error) => {
-            // Sweeping makes room. Until then it waits, and whoever asks for what it holds is told why.
-            tracing::warn!(store = NAME, %error, "what was noted down is not filed: there is no room");
-            Ok(())
-        }
-        Err(fault) => Err(fault.into_error("filing the backlog")),
     }
 }
 

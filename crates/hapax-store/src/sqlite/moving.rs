@@ -1,4 +1,4 @@
-//! The job that moves records: the one kind of work that a busy writer may note down instead of filing it.
+//! The job that moves records: the moves of one swap, and the caller that waits for them.
 
 use hapax_core::Error;
 use rusqlite::Connection;
@@ -22,7 +22,7 @@ pub(super) struct Moving {
 /// What became of the moves of one swap, one for one.
 pub(super) struct Moved {
     pub(super) applied: Vec<Applied>,
-    /// The moves, given back: memory is cheapest let go of by the thread that took it, and the writer has enough to do.
+    /// The moves, given back: the caller's thread frees what it allocated, which is cheaper than freeing it on the writer's.
     _packed: Vec<Packed>,
 }
 
@@ -38,16 +38,6 @@ impl Moving {
             answer,
         };
         (Box::new(job), answered)
-    }
-
-    /// The moves.
-    pub(super) fn packed(&self) -> &[Packed] {
-        &self.packed
-    }
-
-    /// Says what became of the moves, one for one.
-    pub(super) fn set_made(&mut self, made: Vec<Applied>) {
-        self.made = Some(made);
     }
 }
 
@@ -70,10 +60,6 @@ impl Job for Moving {
         Ok(done)
     }
 
-    fn as_moving(&mut self) -> Option<&mut Moving> {
-        Some(self)
-    }
-
     fn answer(self: Box<Self>, result: Result<(), Error>) {
         let Self {
             packed,
@@ -87,7 +73,7 @@ impl Job for Moving {
                 _packed: packed,
             })
         });
-        // Whoever asked may be gone; the write stands.
+        // The caller may have gone away; what was written stays written.
         let _ = answer.send(moved);
     }
 }

@@ -42,12 +42,6 @@ pub struct SqliteOptions {
     pub queue_bytes_max: usize,
     /// How many moves share one commit at most. One swap is never split.
     pub batch_max: usize,
-    /// From so many moves in a group on, new keys are noted down and filed later, many at once: a busy writer then writes
-    /// fewer pages. 1 notes everything down that can be, `usize::MAX` nothing. What is promised is the same.
-    pub backlog_moves_min: usize,
-    /// How long nothing must come before what is noted down is filed. Before that it is filed when there is much of it, and
-    /// when anybody needs it.
-    pub backlog_quiet: Duration,
     /// How long to wait for another process that writes.
     pub busy_timeout: Duration,
     /// The writer's page cache. Larger is not faster: SQLite looks through all of it at most commits.
@@ -71,8 +65,6 @@ impl Default for SqliteOptions {
             queue_max: 16_384,
             queue_bytes_max: 256 * 1024 * 1024,
             batch_max: 512,
-            backlog_moves_min: 8,
-            backlog_quiet: Duration::from_millis(5),
             busy_timeout: Duration::from_secs(5),
             cache_kib: 8 * 1024,
             checkpoint_pages: 4_000,

@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use hapax_core::{Error, Kind};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::Fault;
-use super::moving::Moving;
 
 /// What a job did to the database.
 #[derive(Clone, Copy, Default, Debug)]
@@ -46,20 +44,8 @@ pub(super) trait Job: Send {
     fn bytes(&self) -> usize;
     /// Whether what it writes may be lost with the power.
     fn is_provisional(&self) -> bool;
-    /// Whether it gives room back, so that it is done on a full disk where nothing else can be.
-    fn makes_room(&self) -> bool {
-        false
-    }
-    /// Whether it neither reads nor writes the rows of keys, so that it is done beside a backlog.
-    fn leaves_keys_alone(&self) -> bool {
-        false
-    }
     /// Does the work. May be called again after its effect was rolled back.
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault>;
-    /// The same job, if all it does is to move records.
-    fn as_moving(&mut self) -> Option<&mut Moving> {
-        None
-    }
     /// Gives what the last run made to whoever waits, or the error instead.
     fn answer(self: Box<Self>, result: Result<(), Error>);
 }
@@ -68,8 +54,6 @@ pub(super) trait Job: Send {
 pub(super) struct Task<T, F> {
     moves: usize,
     bytes: usize,
-    makes_room: bool,
-    leaves_keys_alone: bool,
     run: F,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, Error>>,
@@ -92,24 +76,12 @@ where
             Box::new(Self {
                 moves,
                 bytes,
-                makes_room: false,
-                leaves_keys_alone: false,
                 run,
                 made: None,
                 answer,
             }),
             answered,
         )
-    }
-
-    /// Says that the job gives room back.
-    pub(super) fn making_room(&mut self) {
-        self.makes_room = true;
-    }
-
-    /// Says that the job has nothing to do with the rows of keys.
-    pub(super) fn leaving_keys_alone(&mut self) {
-        self.leaves_keys_alone = true;
     }
 }
 
@@ -131,14 +103,6 @@ where
         false
     }
 
-    fn makes_room(&self) -> bool {
-        self.makes_room
-    }
-
-    fn leaves_keys_alone(&self) -> bool {
-        self.leaves_keys_alone
-    }
-
     fn run(&mut self, connection: &Connection) -> Result<Done, Fault> {
         let (made, done) = (self.run)(connection)?;
         self.made = Some(made);
@@ -155,17 +119,6 @@ where
 /// The answer to a job that was taken and not run.
 pub(super) fn never_ran() -> Error {
     Error::new(Kind::OutcomeUnknown, "answering").because("the job never ran")
-}
-
-/// What came of waiting for jobs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Taken {
-    /// At least one.
-    Jobs,
-    /// None came in time.
-    Nothing,
-    /// None will come any more.
-    Closed,
 }
 
 /// Jobs that wait, up to a limit.
@@ -231,28 +184,15 @@ impl Queue {
     /// Waits for jobs and moves them to `taken`: at least one, and more while they are within `moves_max`.
     /// False when the queue is closed and empty.
     pub(super) fn take(&self, taken: &mut Vec<Box<dyn Job>>, moves_max: usize) -> bool {
-        self.take_within(taken, moves_max, None) == Taken::Jobs
-    }
-
-    /// The same, and no longer than `patience` if there is any.
-    pub(super) fn take_within(
-        &self,
-        taken: &mut Vec<Box<dyn Job>>,
-        moves_max: usize,
-        patience: Option<Duration>,
-    ) -> Taken {
         let mut inner = self.inner();
         while inner.jobs.is_empty() {
             if inner.closed.is_some() {
-                return Taken::Closed;
+                return false;
             }
             inner.idle += 1;
-            let is_over;
-            (inner, is_over) = self.wait(inner, patience);
+            let waited = self.filled.wait(inner);
+            inner = waited.unwrap_or_else(PoisonError::into_inner);
             inner.idle -= 1;
-            if is_over && inner.jobs.is_empty() {
-                return Taken::Nothing;
-            }
         }
         let mut moves = 0;
         while let Some(job) = inner.jobs.front() {
@@ -267,22 +207,7 @@ impl Queue {
             inner.bytes -= job.bytes();
             taken.push(job);
         }
-        Taken::Jobs
-    }
-
-    /// Waits to be told of a job. Returns whether patience was over.
-    fn wait<'q>(
-        &self,
-        inner: MutexGuard<'q, Inner>,
-        patience: Option<Duration>,
-    ) -> (MutexGuard<'q, Inner>, bool) {
-        let Some(patience) = patience else {
-            let waited = self.filled.wait(inner);
-            return (waited.unwrap_or_else(PoisonError::into_inner), false);
-        };
-        let waited = self.filled.wait_timeout(inner, patience);
-        let (inner, over) = waited.unwrap_or_else(PoisonError::into_inner);
-        (inner, over.timed_out())
+        true
     }
 
     /// Takes no more jobs, and says why. What waits is still done.

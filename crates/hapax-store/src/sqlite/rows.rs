@@ -13,7 +13,6 @@ use crate::memory::{before, cleanup};
 use crate::row::Row;
 
 const FIND: &str = include_str!("../../sql/sqlite/find.sql");
-const IS_STORED: &str = include_str!("../../sql/sqlite/is_stored.sql");
 const SWEEP_DUE: &str = include_str!("../../sql/sqlite/sweep_due.sql");
 const SWEEP_EXPIRE: &str = include_str!("../../sql/sqlite/sweep_expire.sql");
 const SWEEP_FORGET: &str = include_str!("../../sql/sqlite/sweep_forget.sql");
@@ -33,23 +32,6 @@ pub(super) fn find(
         )
         .optional()?;
     row.transpose()
-}
-
-/// The same for a key that is likely to be new: a short question first.
-pub(super) fn find_rare(
-    connection: &Connection,
-    tenant: Tenant,
-    id: RecordId,
-) -> Result<Option<Row>, Fault> {
-    let (of, id_bytes) = (tenant.as_uuid(), id.as_uuid());
-    let is_stored = connection
-        .prepare_cached(IS_STORED)?
-        .exists(params![of.as_bytes(), id_bytes.as_bytes()])?;
-    if is_stored {
-        find(connection, tenant, id)
-    } else {
-        Ok(None)
-    }
 }
 
 /// One bounded step of cleaning up at `now`.
@@ -197,10 +179,6 @@ mod tests {
         migrate::migrate(&mut connection, options.clock.now()).unwrap();
         for (sql, index) in [
             (FIND, "sqlite_autoindex_idempotency_keys_1"),
-            (
-                IS_STORED,
-                "COVERING INDEX sqlite_autoindex_idempotency_keys_1",
-            ),
             (notes::NOTES, "idx_audit_tenant"),
             (notes::NOTES_OF_ACTION, "idx_audit_action"),
             (notes::NOTES_OF_KEY, "idx_audit_key"),

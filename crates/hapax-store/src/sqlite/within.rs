@@ -6,7 +6,6 @@ use rusqlite::{Connection, Transaction};
 use uuid::Uuid;
 
 use super::SqliteLedger;
-use super::backlog;
 use super::fault::{Fault, failed};
 use super::moves;
 use super::pack::Packed;
@@ -173,12 +172,7 @@ impl<'t> Within<'t> {
         let (tenant, purges) = (step.next.scope.tenant.as_uuid(), step.purges);
         let rings = self.rings(tenant, now)?;
         let packed = Packed::of(step, rings.get(tenant))?;
-        let applied = self.overwriting(|connection| {
-            if backlog::waits(connection)? {
-                backlog::file(connection)?;
-            }
-            moves::apply(connection, &packed)
-        })?;
+        let applied = self.overwriting(|connection| moves::apply(connection, &packed))?;
         if purges && matches!(applied, Applied::Written) {
             // Caches are told by the next write of any ledger on the file. Until then they are not wrong: within
             // a transaction only an outcome whose time is over is taken back, and those are not replayed.

@@ -1,31 +1,26 @@
 //! The one thread that writes: it commits whatever has gathered the moment the last commit returned.
-//! No timer: an idle ledger writes a move at once, a busy one shares a sync among many. A busy one notes new keys down in
-//! the backlog, and files them when there are many, when something needs their rows, and when it is quiet.
+//! No timer: an idle ledger writes a move at once, a busy one shares a sync among many.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hapax_core::{Durability, Error, Kind};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::NAME;
-use super::backlog::{self, Backlog};
 use super::connection::{self, empty_log};
 use super::fault::{Fault, failed, failed_commit, is_failed_sync, is_io, is_unwritable};
 use super::log::Log;
-use super::making::{Kept, Made};
 use super::moves;
 use super::purges::Purges;
-use super::queue::{Done, Job, Queue, Taken};
+use super::queue::{Done, Job, Queue};
 
 const OPERATION: &str = "writing to the ledger";
 const AFTER_PANIC: &str = "the writer stopped on a bug; restart the process";
 const AFTER_FAILED_SYNC: &str = "the disk failed to sync, so what is on it is no longer sure; check the disk and restart the process";
-/// How long filing waits when it failed and nothing else is to be done.
-const FILING_PAUSE: Duration = Duration::from_secs(1);
 const AFTER_FAILED_ROLLBACK: &str = "a failed write could not be rolled back; restart the process";
 
 /// The writer's connection and where its work comes from.
@@ -33,7 +28,6 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) queue: Arc<Queue>,
     pub(super) purges: Arc<Purges>,
-    pub(super) backlog: Arc<Backlog>,
     pub(super) log: Arc<Log>,
     /// Set when there is no room for what is written. Whoever asks whether writes are taken tries, and clears it.
     pub(super) is_full: Arc<AtomicBool>,
@@ -44,20 +38,18 @@ pub(super) struct Writer {
     /// Told when no later group may be tried, and why.
     pub(super) broken: watch::Sender<Option<&'static str>>,
     pub(super) batch_max: usize,
-    /// How long nothing must come before the backlog is filed.
-    pub(super) quiet: Duration,
 }
 
 /// One answer per job, and why no later group may be tried, if so.
 type Committed = (Vec<Result<(), Error>>, Option<&'static str>);
 
 /// A group that was not committed.
-pub(super) struct Failure {
-    pub(super) error: Error,
+struct Failure {
+    error: Error,
     /// Why no later group may be tried, if so.
-    pub(super) stop: Option<&'static str>,
+    stop: Option<&'static str>,
     /// Whether there is no room, or nothing may be written at all.
-    pub(super) is_full: bool,
+    is_full: bool,
 }
 
 /// Leaves nobody waiting when the thread ends, by a panic too.
@@ -78,21 +70,7 @@ impl Writer {
     pub(super) fn run(self) {
         let _ending = Ending(&self);
         let mut jobs = Vec::new();
-        let mut quiet = self.quiet;
-        loop {
-            let patience = self.backlog.waits().then_some(quiet);
-            match self.queue.take_within(&mut jobs, self.batch_max, patience) {
-                Taken::Jobs => quiet = self.quiet,
-                Taken::Nothing => {
-                    match self.file() {
-                        Filing::Done => {}
-                        Filing::Failed => quiet = FILING_PAUSE,
-                        Filing::Stop => return,
-                    }
-                    continue;
-                }
-                Taken::Closed => break,
-            }
+        while self.queue.take(&mut jobs, self.batch_max) {
             // Claims that may be lost with the power wait for no sync, unless they come with something that has one anyway:
             // a transaction of their own would cost more than it saves.
             let durability = if jobs.iter().all(|job| job.is_provisional()) {
@@ -103,16 +81,10 @@ impl Writer {
             if !self.answer(&mut jobs, durability) {
                 return;
             }
-            if self.backlog.is_full() && matches!(self.file(), Filing::Stop) {
-                return;
-            }
             if !self.log.keep_short(&self.connection) {
                 self.end(AFTER_FAILED_SYNC);
                 return self.queue.abandon(AFTER_FAILED_SYNC);
             }
-        }
-        if self.backlog.waits() && matches!(self.file(), Filing::Stop) {
-            return;
         }
         // A convenience for whoever copies the file; every commit is safe without it.
         self.log.wait();
@@ -153,44 +125,6 @@ impl Writer {
         self.broken.send_replace(Some(why));
     }
 
-    /// Makes rows of what is noted down. It needs no sync: what it says is committed already.
-    fn file(&self) -> Filing {
-        let filed = self
-            .set(Durability::Relaxed)
-            .map_err(fatal)
-            .and_then(|()| self.file_all());
-        let stop = match filed {
-            Ok((_, stop)) => stop,
-            Err(failure) => {
-                tracing::warn!(store = NAME, error = %failure.error, "the backlog was not filed; it is tried again");
-                match failure.stop.or_else(|| self.rollback()) {
-                    Some(why) => Some(why),
-                    None => return Filing::Failed,
-                }
-            }
-        };
-        match stop {
-            Some(why) => {
-                self.end(why);
-                self.queue.abandon(why);
-                Filing::Stop
-            }
-            None => Filing::Done,
-        }
-    }
-
-    /// Files the backlog in a transaction of its own. Much of it without triggers, if there are none but ours: a table with a
-    /// trigger keeps more to take back of every row, about a quarter of what filing one costs.
-    fn file_all(&self) -> Result<Committed, Failure> {
-        if !self.backlog.is_long() || !backlog::is_guarded_only(&self.connection).map_err(fatal)? {
-            return self.commit(&mut []);
-        }
-        connection::set_triggers(&self.connection, false).map_err(fatal)?;
-        let filed = self.commit(&mut []);
-        let again = connection::set_triggers(&self.connection, true).map_err(fatal);
-        filed.and_then(|filed| again.map(|()| filed))
-    }
-
     /// Has the commits from here on made as durable as this, and never more than the ledger promises.
     fn set(&self, durability: Durability) -> rusqlite::Result<()> {
         let wanted = if self.durability == Durability::Full {
@@ -225,9 +159,9 @@ impl Writer {
     fn commit(&self, jobs: &mut [Box<dyn Job>]) -> Result<Committed, Failure> {
         self.execute("BEGIN IMMEDIATE").map_err(fatal)?;
         let shown = self.catch_up().map_err(fatal)?;
-        let Made { ended, backlog } = self.make(jobs)?;
+        let ended = self.make(jobs)?;
         let done = || ended.iter().filter_map(|one| one.as_ref().ok());
-        if matches!(backlog, Kept::Untouched) && !done().any(|one| one.effect.wrote) {
+        if !done().any(|one| one.effect.wrote) {
             // Nothing changed: nothing to sync.
             self.execute("ROLLBACK").map_err(fatal)?;
             let answers = ended.into_iter().map(|one| one.map(drop)).collect();
@@ -239,22 +173,12 @@ impl Writer {
             by => Some(moves::raise_purge_count(&self.connection, shown, by).map_err(fatal)?),
         };
         let begun = Instant::now();
-        self.execute("COMMIT").map_err(|error| {
-            self.backlog.doubted();
-            Failure {
-                stop: is_io(&error).then_some(AFTER_FAILED_SYNC),
-                is_full: is_unwritable(&error),
-                error: failed_commit(error),
-            }
+        self.execute("COMMIT").map_err(|error| Failure {
+            stop: is_io(&error).then_some(AFTER_FAILED_SYNC),
+            is_full: is_unwritable(&error),
+            error: failed_commit(error),
         })?;
-        match backlog {
-            Kept::Untouched => {}
-            Kept::Added(staged) => self.backlog.committed(staged),
-            Kept::Filed => self.backlog.filed(),
-        }
-        if !jobs.is_empty() {
-            measure(jobs, begun);
-        }
+        measure(jobs, begun);
         let told = count.map_or(Ok(()), |count| self.purges.raise(count));
         let untold = told.err().map(|error| {
             // It is committed, but caches elsewhere do not know yet: nobody may rely on it.
@@ -307,21 +231,37 @@ impl Writer {
         Ok(count)
     }
 
+    /// Runs the jobs of a group inside the transaction that just began.
+    fn make(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<Done, Error>>, Failure> {
+        match self.run_all(jobs) {
+            Ok(ended) => Ok(ended),
+            // One job cannot be done. Once more, so that it alone is undone.
+            Err(Fault::Own(_)) => {
+                self.begin_again().map_err(fatal)?;
+                self.run_each(jobs).map_err(fatal)
+            }
+            Err(Fault::Group(error)) => Err(fatal(error)),
+        }
+    }
+
+    /// Rolls back and begins a new transaction.
+    fn begin_again(&self) -> rusqlite::Result<()> {
+        // Some errors have ended the transaction already.
+        if !self.connection.is_autocommit() {
+            self.execute("ROLLBACK")?;
+        }
+        self.execute("BEGIN IMMEDIATE")
+    }
+
     /// Runs all jobs; the first that fails ends the transaction for all.
-    pub(super) fn run_all(
-        &self,
-        jobs: &mut [Box<dyn Job>],
-    ) -> Result<Vec<Result<Done, Error>>, Fault> {
+    fn run_all(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<Result<Done, Error>>, Fault> {
         jobs.iter_mut()
             .map(|job| job.run(&self.connection).map(Ok))
             .collect()
     }
 
     /// Runs all jobs; one that fails by itself leaves nothing behind.
-    pub(super) fn run_each(
-        &self,
-        jobs: &mut [Box<dyn Job>],
-    ) -> rusqlite::Result<Vec<Result<Done, Error>>> {
+    fn run_each(&self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<Done, Error>>> {
         let mut effects = Vec::with_capacity(jobs.len());
         for job in jobs {
             self.execute("SAVEPOINT job")?;
@@ -348,7 +288,7 @@ impl Writer {
         (!self.connection.is_autocommit()).then_some(AFTER_FAILED_ROLLBACK)
     }
 
-    pub(super) fn execute(&self, command: &'static str) -> rusqlite::Result<()> {
+    fn execute(&self, command: &'static str) -> rusqlite::Result<()> {
         self.connection
             .prepare_cached(command)?
             .execute([])
@@ -356,28 +296,8 @@ impl Writer {
     }
 }
 
-/// How filing ended.
-enum Filing {
-    Done,
-    Failed,
-    /// No later group may be tried.
-    Stop,
-}
-
-/// A fault that fails the whole group.
-pub(super) fn fault(fault: Fault) -> Failure {
-    match fault {
-        Fault::Group(error) => fatal(error),
-        Fault::Own(error) => Failure {
-            error,
-            stop: None,
-            is_full: false,
-        },
-    }
-}
-
 /// A failure before COMMIT: nothing of the group is written.
-pub(super) fn fatal(error: rusqlite::Error) -> Failure {
+fn fatal(error: rusqlite::Error) -> Failure {
     let stop = is_failed_sync(&error).then_some(AFTER_FAILED_SYNC);
     Failure {
         is_full: is_unwritable(&error),
@@ -431,14 +351,12 @@ mod tests {
             connection,
             queue: queue.clone(),
             purges,
-            backlog: Arc::new(Backlog::new(options.backlog_moves_min)),
             log,
             is_full: Arc::default(),
             durability: options.durability,
             set: Cell::new(options.durability),
             broken,
             batch_max: 1,
-            quiet: options.backlog_quiet,
         };
         assert!(std::thread::spawn(move || writer.run()).join().is_err());
 

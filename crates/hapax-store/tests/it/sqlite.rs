@@ -1,11 +1,9 @@
 //! The suites on SQLite, and what is special to it.
 
-mod backlog;
 mod bodies;
 mod erased;
 mod faults;
 mod files;
-mod filing;
 mod jobs;
 mod kept_batches;
 mod kept_entries;

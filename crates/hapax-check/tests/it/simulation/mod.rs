@@ -119,16 +119,11 @@ fn simulate(ground: &Ground, first_seed: u64, steps: u64) -> Total {
     total
 }
 
-/// From how many moves at a time on keys are noted down.
-const NEVER: usize = usize::MAX;
-const ALWAYS: usize = 1;
-
-fn sqlite(folder: &tempfile::TempDir, backlog_moves_min: usize) -> Ground {
+fn sqlite(folder: &tempfile::TempDir) -> Ground {
     let clock = Clock::standing(Time::from_ms(START_MS));
     let options = SqliteOptions {
         durability: Durability::Relaxed,
         clock: clock.clone(),
-        backlog_moves_min,
         ..SqliteOptions::default()
     };
     let path = folder.path().join("simulated.db");
@@ -160,14 +155,7 @@ fn a_hundred_thousand_steps_break_no_promise() {
 fn the_same_holds_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();
-    simulate(&sqlite(&folder, NEVER), 1, 10_000).print("SQLite", begun);
-}
-
-#[test]
-fn the_same_holds_on_sqlite_with_everything_noted_down_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let begun = Instant::now();
-    simulate(&sqlite(&folder, ALWAYS), 1, 10_000).print("SQLite, backlog", begun);
+    simulate(&sqlite(&folder), 1, 10_000).print("SQLite", begun);
 }
 
 #[test]
@@ -238,8 +226,5 @@ fn soak_simulate() {
     simulate(&Ground::Memory, seed, steps).print("memory", begun);
     let folder = tempfile::tempdir().unwrap();
     let begun = Instant::now();
-    simulate(&sqlite(&folder, NEVER), seed, steps / 100).print("SQLite", begun);
-    let folder = tempfile::tempdir().unwrap();
-    let begun = Instant::now();
-    simulate(&sqlite(&folder, ALWAYS), seed, steps / 100).print("SQLite, backlog", begun);
+    simulate(&sqlite(&folder), seed, steps / 100).print("SQLite", begun);
 }

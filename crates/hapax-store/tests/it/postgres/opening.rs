@@ -63,7 +63,6 @@ async fn migrate_says_what_ran() {
             "0013_fewer_indexes",
             "0014_words_in_bulk",
             "0015_cheaper_checks",
-            "0016_backlog",
             "0017_ended_session",
             "0018_shared_secret",
             "0019_doubtful_ops"

@@ -70,7 +70,6 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0013_fewer_indexes",
             "0014_words_in_bulk",
             "0015_cheaper_checks",
-            "0016_backlog",
             "0017_ended_session",
             "0018_shared_secret",
             "0019_doubtful_ops"
@@ -79,7 +78,7 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        19
+        18
     );
 }
 

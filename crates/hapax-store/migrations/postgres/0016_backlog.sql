@@ -1,1 +1,0 @@
--- Nothing to do: here a new key costs no page of its own. The number is SQLite's.

@@ -1,2 +1,0 @@
--- Empties the backlog, in the transaction that files it.
-DELETE FROM idempotency_backlog;

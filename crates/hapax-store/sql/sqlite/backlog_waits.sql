@@ -1,2 +1,0 @@
--- Whether any moves wait.
-SELECT EXISTS (SELECT 1 FROM idempotency_backlog);

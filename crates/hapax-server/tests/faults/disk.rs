@@ -48,7 +48,7 @@ fn err_from(harm: &str) {
     if !has_strace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let data = folder.path().join("data");
     assert_eq!(serve(&data, &Under::Nothing).stop(), Some(0));
     let trace = folder.path().join("trace");
@@ -94,7 +94,7 @@ struct SmallDisk(tempfile::TempDir);
 impl SmallDisk {
     /// `None` where mounting is not permitted.
     fn mount(size: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "hapax-small"])
             .arg(folder.path())

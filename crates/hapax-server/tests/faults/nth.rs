@@ -37,7 +37,7 @@ fn serve(data: &Path, under: &Under<'_>) -> Result<Program, String> {
 
 /// One cycle in which the program dies at its n-th call of this name. False if it made fewer.
 fn die(call: &str, n: usize, from: From<'_>, tally: &Tally) -> bool {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let data = folder.path().join("data");
     if let From::A(template) = from {
         std::fs::create_dir(&data).unwrap();
@@ -86,7 +86,7 @@ fn die_everywhere(step: usize) {
     if !has_strace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let template = folder.path().join("data");
     assert_eq!(serve(&template, &Under::Nothing).unwrap().stop(), Some(0));
     for call in CALLS {

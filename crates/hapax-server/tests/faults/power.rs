@@ -28,7 +28,7 @@ struct Recording {
 impl Recording {
     /// Runs the program on a new folder as often as there are ends, with so many rounds of requests each time.
     fn make(durability: &str, ends: &[End], rounds: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let data = folder.path().canonicalize().unwrap().join("data");
         let clients = Clients::default();
         let mut text = Vec::new();

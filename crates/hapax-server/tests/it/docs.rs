@@ -96,7 +96,7 @@ fn the_readme_runs() {
 #[test]
 fn operations_run() {
     let page = "docs/operations.md";
-    let database = postgres::database();
+    let database = postgres::empty_database();
     let (_, place) = database.split_once('@').unwrap();
     // A login belongs to the whole cluster: a second run must not meet the one of the first.
     let login = format!("hapax_login_{}", uuid::Uuid::new_v4().simple());

@@ -35,7 +35,7 @@ struct Case {
 impl Case {
     fn new(pages: HashMap<String, Page>) -> Self {
         let hostile = Hostile::start(pages.clone());
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut names: Vec<&String> = pages.keys().collect();
         names.sort();
         let line = |name: &&String| {

@@ -1,8 +1,12 @@
 //! The same program on PostgreSQL, a database of its own per test.
 
+use std::fs::File;
 use std::process::{Command, Stdio};
 
-use crate::fixture::{Server, json, path, refused, run, succeed};
+use crate::fixture::{Server, hapax, json, path, refused, run, succeed};
+
+/// The migrated database that the tests' databases are copies of.
+const TEMPLATE: &str = "hapax_server_template";
 
 /// The server that dev/with-postgres started.
 fn base() -> String {
@@ -31,11 +35,63 @@ pub(crate) fn query(statement: &str) -> String {
 }
 
 /// A new, empty database; its URL.
+pub(crate) fn empty_database() -> String {
+    copy_of("template1")
+}
+
+/// A new database with the tables in it; its URL.
 pub(crate) fn database() -> String {
+    make_template();
+    let url = copy_of(TEMPLATE);
+    // Every ledger has an id of its own: caches in Redis go by it.
+    let renamed = Command::new("psql")
+        .args([
+            &url,
+            "-qAtc",
+            "UPDATE _meta SET value = gen_random_uuid()::text WHERE key = 'ledger_id'",
+        ])
+        .status();
+    assert!(renamed.expect("psql is installed").success());
+    url
+}
+
+fn copy_of(template: &str) -> String {
     // Not the process id: a long run starts enough processes to be given one twice.
     let name = format!("hapax_server_{}", uuid::Uuid::new_v4().simple());
-    psql(&format!("CREATE DATABASE {name}"));
+    psql(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
+    url_of(&name)
+}
+
+fn url_of(name: &str) -> String {
     format!("{}/{name}", base().rsplit_once('/').unwrap().0)
+}
+
+/// Migrates the template, if no other test has.
+fn make_template() {
+    let port = base().rsplit_once(':').unwrap().1.replace('/', "-");
+    let lock = File::create(std::env::temp_dir().join(format!("{TEMPLATE}-{port}.lock"))).unwrap();
+    lock.lock().unwrap();
+    let made =
+        format!("SELECT count(*) FROM pg_database WHERE datname = '{TEMPLATE}' AND datistemplate");
+    if query(&made) == "1" {
+        return;
+    }
+    // A test that was killed may have left half of one.
+    psql(&format!("DROP DATABASE IF EXISTS {TEMPLATE} WITH (FORCE)"));
+    psql(&format!("CREATE DATABASE {TEMPLATE}"));
+    let folder = tempfile::tempdir().unwrap();
+    let migrated = hapax()
+        .args([
+            "migrate",
+            "--database",
+            &url_of(TEMPLATE),
+            "--data",
+            path(folder.path()),
+        ])
+        .output()
+        .unwrap();
+    assert!(migrated.status.success(), "{migrated:?}");
+    psql(&format!("ALTER DATABASE {TEMPLATE} IS_TEMPLATE true"));
 }
 
 fn start(url: &str) -> Server {
@@ -46,7 +102,7 @@ fn start(url: &str) -> Server {
 
 #[test]
 fn it_migrates_serves_and_replays_on_postgres() {
-    let server = start(&database());
+    let server = start(&empty_database());
     let health = server.send("GET", "/health", &[], b"").json();
     assert_eq!(health["store"], "postgres");
     // A cluster for tests may run without fsync, and then must not be called durable.
@@ -177,7 +233,7 @@ fn two_nodes_share_one_postgres() {
 
 #[test]
 fn the_commands_work_on_postgres() {
-    let (url, folder) = (database(), tempfile::tempdir().unwrap());
+    let (url, folder) = (empty_database(), tempfile::tempdir().unwrap());
     let on = ["--database", url.as_str(), "--data", path(folder.path())];
     let ran = json(&[&["migrate"][..], &on].concat());
     assert!(!ran["ran"].as_array().unwrap().is_empty());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::load::{Load, TOKEN};
 use crate::fixture::Server;
-use crate::postgres::database;
+use crate::postgres::empty_database;
 use crate::proxy::upstream::Upstream;
 
 const CLIENTS: usize = 4;
@@ -81,7 +81,7 @@ fn no_request_fails_while_nodes_are_replaced_one_by_one() {
     );
     let nodes = Nodes {
         old: old.into(),
-        url: database(),
+        url: empty_database(),
         upstream: Upstream::start(),
         load: Arc::default(),
     };

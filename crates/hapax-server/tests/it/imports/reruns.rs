@@ -27,7 +27,7 @@ fn sql(house: &House, statement: &str) -> Vec<String> {
         let said = String::from_utf8(output.stdout).unwrap();
         return said.lines().map(str::to_owned).collect();
     }
-    let connection = Connection::open(house.data().join("ledger.db")).unwrap();
+    let connection = Connection::open(house.data().join("hapax.db")).unwrap();
     let mut prepared = connection
         .prepare(&statement.replace("pkm.", "pkm_"))
         .unwrap();

@@ -251,7 +251,8 @@ pub async fn a_text_that_was_enriched_is_not_queued(subject: &ImportSubject) {
 
 /// A text that is changed between reading and queueing is queued as it is then.
 pub async fn what_is_queued_is_the_text_as_it_is_then(subject: &ImportSubject) {
-    let read = subject.read(1, "a.mbox", vec![thread("t", "one")]).await;
+    let mail = |id: &str, text: &str| vec![message("t", id, text)];
+    let read = subject.read(1, "a.mbox", mail("<1@a>", "one")).await;
     let say = |text: &str| {
         let text = text.to_owned();
         move |_: &hapax_core::entry::Row| {
@@ -264,8 +265,8 @@ pub async fn what_is_queued_is_the_text_as_it_is_then(subject: &ImportSubject) {
     let done = subject.queue_all(Tenant::DEFAULT, read.id).await;
     assert_eq!(done.counts.tier1_enqueued_items, 1);
 
-    let same = subject.run(2, "a.mbox", vec![thread("t", "two")]).await;
-    let first = subject.run(3, "a.mbox", vec![thread("t", "one")]).await;
+    let same = subject.run(2, "a.mbox", mail("<2@a>", "two")).await;
+    let first = subject.run(3, "a.mbox", mail("<3@a>", "one")).await;
 
     assert_eq!(
         same.counts.tier1_enqueued_items, 0,
@@ -307,9 +308,10 @@ pub async fn of_many_who_queue_at_once_each_row_is_queued_once(subject: &ImportS
 
 /// Two files with the same thread queue it once.
 pub async fn two_imports_with_one_row_queue_it_once(subject: &ImportSubject) {
-    let first = subject.read(1, "a.mbox", vec![thread("t", "one")]).await;
+    let mail = |id: &str| message("t", id, "one");
+    let first = subject.read(1, "a.mbox", vec![mail("<1@a>")]).await;
     let second = subject
-        .read(2, "b.mbox", vec![thread("t", "one"), newsletter("<1>")])
+        .read(2, "b.mbox", vec![mail("<2@a>"), newsletter("<1>")])
         .await;
     assert_eq!(second.counts.tier1_candidates, 2);
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use hapax_core::entry::{
-    Batch, BatchState, DueBatch, Fields, ItemChange, ItemScan, ItemText, NewBatch, NewItem,
+    Asked, Batch, BatchState, DueBatch, Fields, ItemChange, ItemScan, ItemText, NewBatch, NewItem,
     Provider, Schema,
 };
 use hapax_core::{Error, Fingerprint, Kind, Time};
@@ -40,17 +40,27 @@ impl Prepared {
     }
 
     fn one((index, item): (usize, &NewItem)) -> Result<Self, Error> {
+        let text = match item {
+            NewItem::OfEntry { entry_id, hash } => {
+                return Ok(Self {
+                    entry_id: Some(*entry_id),
+                    hash: *hash,
+                    request: None,
+                });
+            }
+            NewItem::Own(text) => text,
+        };
         let text = ItemText {
-            title: item.text.title.as_deref().map(whole),
-            author: item.text.author.as_deref().map(whole),
-            content_type: item.text.content_type.as_deref().map(whole),
-            clean_text: whole(&item.text.clean_text),
+            title: text.title.as_deref().map(whole),
+            author: text.author.as_deref().map(whole),
+            content_type: text.content_type.as_deref().map(whole),
+            clean_text: whole(&text.clean_text),
         };
         let textless = || refused(format!("item {index} has no text to enrich"));
         Ok(Self {
-            entry_id: item.entry_id,
+            entry_id: None,
             hash: text.fingerprint().ok_or_else(textless)?,
-            request: item.entry_id.is_none().then(|| request_of(&text)),
+            request: Some(request_of(&text)),
         })
     }
 }
@@ -58,8 +68,11 @@ impl Prepared {
 /// How much memory the items of a batch hold, roughly.
 pub(crate) fn weight(items: &[NewItem]) -> usize {
     const OVERHEAD_BYTES: usize = 256;
-    let one = |item: &NewItem| OVERHEAD_BYTES + bytes(&item.text);
-    items.iter().map(one).sum()
+    let text = |item: &NewItem| match item {
+        NewItem::OfEntry { .. } => 0,
+        NewItem::Own(text) => bytes(text),
+    };
+    items.iter().map(|item| OVERHEAD_BYTES + text(item)).sum()
 }
 
 /// How many bytes a text has.
@@ -74,9 +87,9 @@ pub(crate) fn at_most_changes(count: usize) -> Result<(), Error> {
     at_most(count, ItemScan::LIMIT_MAX, "changes of items")
 }
 
-/// Refuses more answers than one call takes: those of a whole batch.
+/// Refuses more questions or answers than one call takes.
 pub(crate) fn at_most_answers(count: usize) -> Result<(), Error> {
-    at_most(count, NewBatch::ITEMS_MAX, "answers")
+    at_most(count, Asked::CALL_MAX, "answers")
 }
 
 fn at_most(count: usize, most: usize, what: &str) -> Result<(), Error> {

@@ -112,6 +112,34 @@ impl Draft {
         Ok(read)
     }
 
+    /// Takes only an entry that says something: one without any text, title or URL could never be found or read.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn saying_something(self) -> Result<Self, Refused> {
+        const SAYING: [Column; 7] = [
+            Column::Title,
+            Column::CaptureText,
+            Column::ExtractedText,
+            Column::CleanText,
+            Column::RetrievalExcerpt,
+            Column::Url,
+            Column::UrlCanonical,
+        ];
+        let says = |column: &Column| {
+            let said = self.fields.text(*column).unwrap_or_default();
+            !said.trim().is_empty()
+        };
+        if SAYING.iter().any(says) {
+            return Ok(self);
+        }
+        Err(Refused::shape(vec![(
+            String::new(),
+            "has no text, title or URL; send one of clean_text, capture_text, extracted_text, title and url"
+                .to_owned(),
+        )]))
+    }
+
     /// The policy it names.
     #[must_use]
     pub fn policy(&self) -> Option<&str> {

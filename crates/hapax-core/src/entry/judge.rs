@@ -31,6 +31,31 @@ pub struct Match {
     pub conflict: Option<KeyConflict>,
 }
 
+impl Match {
+    fn on(on: Which) -> Self {
+        Self { on, conflict: None }
+    }
+}
+
+/// A row that has one of a draft's keys.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen<'r> {
+    /// The row.
+    pub row: &'r Row,
+    /// Whether it has merged the [message](super::message()) that the draft is.
+    pub has_merged: bool,
+}
+
+/// A row that has merged no message, as every row but a thread's.
+impl<'r> From<&'r Row> for Seen<'r> {
+    fn from(row: &'r Row) -> Self {
+        Self {
+            row,
+            has_merged: false,
+        }
+    }
+}
+
 /// What becomes of a draft.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Judged {
@@ -59,8 +84,8 @@ pub enum Judged {
 pub fn judge(
     policy: Option<&Policy>,
     draft: &Draft,
-    by_primary: Option<&Row>,
-    by_secondary: Option<&Row>,
+    by_primary: Option<Seen<'_>>,
+    by_secondary: Option<Seen<'_>>,
 ) -> Judged {
     let keys = Which::BOTH.map(|which| draft.key(which));
     let source = draft.fields.text(Column::Source).unwrap_or_default().trim();
@@ -78,45 +103,36 @@ pub fn judge(
         Ok(policy) => policy,
         Err(refused) => return Judged::Refuse(refused),
     };
-    let elsewhere = |row: &Row| {
+    let elsewhere = |seen: Seen<'_>| {
         draft.key(Which::Secondary).map(|key| KeyConflict {
             which: Which::Secondary,
             key: key.to_owned(),
-            entry_id: row.entry_id,
+            entry_id: seen.row.entry_id,
         })
     };
     match (by_primary, by_secondary) {
         (None, None) => fresh(draft, None),
-        (Some(row), other) => {
-            let other = other.filter(|other| other.id != row.id);
-            let conflict = other.and_then(elsewhere);
-            meets(
-                policy,
-                draft,
-                row,
-                Match {
-                    on: Which::Primary,
-                    conflict,
-                },
-            )
+        // Merged there before a row with the primary key existed.
+        (primary, Some(seen))
+            if seen.has_merged && !primary.is_some_and(|primary| primary.has_merged) =>
+        {
+            Judged::Skip(Match::on(Which::Secondary))
         }
-        (None, Some(row)) => {
+        (Some(seen), other) => {
+            let other = other.filter(|other| other.row.id != seen.row.id);
+            let conflict = other.and_then(elsewhere);
+            let on = Which::Primary;
+            meets(policy, draft, seen, Match { on, conflict })
+        }
+        (None, Some(seen)) => {
             let alone = match policy.secondary_match {
                 SecondaryMatch::Always => true,
                 SecondaryMatch::OnlyIfPrimaryMissing => keys[0].is_none(),
             };
             if alone {
-                meets(
-                    policy,
-                    draft,
-                    row,
-                    Match {
-                        on: Which::Secondary,
-                        conflict: None,
-                    },
-                )
+                meets(policy, draft, seen, Match::on(Which::Secondary))
             } else {
-                fresh(draft, elsewhere(row))
+                fresh(draft, elsewhere(seen))
             }
         }
     }
@@ -142,11 +158,15 @@ fn fresh(draft: &Draft, conflict: Option<KeyConflict>) -> Judged {
     within_limits(&fields).map_or_else(Judged::Refuse, |()| Judged::Insert { fields, conflict })
 }
 
-fn meets(policy: &Policy, draft: &Draft, row: &Row, found: Match) -> Judged {
+fn meets(policy: &Policy, draft: &Draft, seen: Seen<'_>, found: Match) -> Judged {
     match policy.conflict_action {
         ConflictAction::Skip => Judged::Skip(found),
+        // Merged a second time it would go over what came later.
+        ConflictAction::Update if seen.has_merged => Judged::Skip(found),
         ConflictAction::Update => {
-            let fields = row.with(&draft.fields, policy.update_fields.as_deref());
+            let fields = seen
+                .row
+                .with(&draft.fields, policy.update_fields.as_deref());
             within_limits(&fields)
                 .map_or_else(Judged::Refuse, |()| Judged::Update { found, fields })
         }

@@ -19,7 +19,7 @@
 //! // Nothing is there: it is inserted. The same link again: the row that is there stays as it is.
 //! assert!(matches!(judge(policy, &draft, None, None), Judged::Insert { .. }));
 //! let there = Row::new(7, uuid::Uuid::nil(), Time::from_ms(0), draft.fields.clone());
-//! assert!(matches!(judge(policy, &draft, Some(&there), None), Judged::Skip { .. }));
+//! assert!(matches!(judge(policy, &draft, Some((&there).into()), None), Judged::Skip { .. }));
 //!
 //! // The refusal: a Telegram entry without its keys is not inserted.
 //! let bare = json!({"source": "telegram", "title": "Tea"});
@@ -37,6 +37,7 @@ pub mod draft;
 pub mod fields;
 pub mod import;
 pub mod judge;
+pub mod message;
 pub mod plan;
 pub mod policy;
 pub mod schema;
@@ -49,7 +50,8 @@ pub use fields::{Fields, KEY_BYTES_MAX, Row, enrichable, is_enrichable, key_text
 pub use import::{
     Chunk, Counts, Cursor, Import, ImportBatch, ImportError, ImportStatus, Imports, NewImport, Step,
 };
-pub use judge::{Judged, KeyConflict, Match, judge, usable};
+pub use judge::{Judged, KeyConflict, Match, Seen, judge, usable};
+pub use message::{Merged, message};
 pub use plan::{Lookup, Plan};
 pub use policy::{ConflictAction, Policy, PolicyChange, SecondaryMatch};
 pub use schema::Schema;

@@ -1,7 +1,7 @@
 //! The rule applied to a batch: the store brings the rows that the batch meets, and gets what to write.
 //! A store decides nothing; two items of one batch meet like two requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -9,8 +9,10 @@ use uuid::Uuid;
 use super::catalog::{Action, Done, Incoming, Kept};
 use super::draft::{Change, Draft, Refused, Which};
 use super::fields::Row;
-use super::judge::{Judged, judge, within_limits};
+use super::judge::{Judged, Seen, judge, within_limits};
+use super::message::{Merged, message};
 use super::policy::Policy;
+use crate::fingerprint::Fingerprint;
 use crate::time::Time;
 
 /// How much one batch may replace, in bytes of texts: each old state is kept.
@@ -39,6 +41,9 @@ pub struct Plan {
     rulings: Vec<Ruling>,
     replaced: Vec<(usize, Arc<Row>)>,
     replaced_bytes: usize,
+    /// Which messages the rows have merged, before the batch or in it.
+    merged: HashSet<(usize, Fingerprint)>,
+    learned: Vec<(usize, Fingerprint)>,
 }
 
 /// A key of a draft under its policy: what a store looks rows up by.
@@ -92,13 +97,41 @@ impl Plan {
         )
     }
 
+    /// The messages of a batch beside the rows that they meet: what a store looks for among those that were merged.
+    #[must_use]
+    pub fn merges(batch: &[Incoming], found: &[Row]) -> Vec<Merged> {
+        let mut by_key: HashMap<(&str, Which, &str), i64> = HashMap::new();
+        for row in found {
+            for (which, policy, key) in keys_of(row) {
+                by_key.insert((policy, which, key), row.entry_id);
+            }
+        }
+        let mut merges = HashSet::new();
+        for incoming in batch {
+            let Incoming::Insert(draft) = incoming else {
+                continue;
+            };
+            let Some((policy, message)) = draft.policy().zip(message(&draft.fields)) else {
+                continue;
+            };
+            let keys = Which::BOTH
+                .into_iter()
+                .filter_map(|which| Some((policy, which, draft.key(which)?)));
+            let rows = keys.filter_map(|key| by_key.get(&key));
+            merges.extend(rows.map(|&entry_id| Merged { entry_id, message }));
+        }
+        merges.into_iter().collect()
+    }
+
     /// Judges the items in their order. `found` are the rows that have one of the [lookups](Plan::lookups) or are
-    /// [named](Plan::named), locked by the store; a row may come more than once.
+    /// [named](Plan::named), locked by the store; a row may come more than once. `merged` is which of their
+    /// [merges](Plan::merges) happened before.
     #[must_use]
     pub fn of(
         batch: Vec<Incoming>,
         policies: &[Policy],
         found: Vec<Row>,
+        merged: &[Merged],
         now: Time,
         mut new_id: impl FnMut() -> Uuid,
     ) -> Self {
@@ -110,11 +143,18 @@ impl Plan {
             rulings: Vec::with_capacity(batch.len()),
             replaced: Vec::new(),
             replaced_bytes: 0,
+            merged: HashSet::new(),
+            learned: Vec::new(),
         };
         for row in found {
             if !plan.by_id.contains_key(&row.id) {
                 plan.by_number.insert(row.entry_id, plan.held.len());
                 plan.hold(row, false);
+            }
+        }
+        for merged in merged {
+            if let Some(place) = plan.by_number.get(&merged.entry_id) {
+                plan.merged.insert((*place, merged.message));
             }
         }
         for incoming in batch {
@@ -131,13 +171,9 @@ impl Plan {
     fn hold(&mut self, row: Row, is_new: bool) -> usize {
         let place = self.held.len();
         self.by_id.insert(row.id, place);
-        if let Some(policy) = row.fields.text(super::Column::IdempotencyPolicyKey) {
-            for which in Which::BOTH {
-                if let Some(key) = row.fields.text(which.column()) {
-                    self.by_key
-                        .insert((policy.to_owned(), which, key.to_owned()), place);
-                }
-            }
+        for (which, policy, key) in keys_of(&row) {
+            self.by_key
+                .insert((policy.to_owned(), which, key.to_owned()), place);
         }
         self.held.push(Held {
             row: Arc::new(row),
@@ -156,6 +192,13 @@ impl Plan {
         self.by_key.get(&key).copied()
     }
 
+    fn seen(&self, place: Option<usize>, message: Option<Fingerprint>) -> Option<Seen<'_>> {
+        place.map(|place| Seen {
+            row: &self.held[place].row,
+            has_merged: message.is_some_and(|message| self.merged.contains(&(place, message))),
+        })
+    }
+
     fn insert(
         &mut self,
         draft: &Draft,
@@ -167,8 +210,10 @@ impl Plan {
             .iter()
             .find(|policy| Some(policy.key.as_str()) == draft.policy());
         let [by_primary, by_secondary] = Which::BOTH.map(|which| self.place_of(draft, which));
-        let row = |place: Option<usize>| place.map(|place| &*self.held[place].row);
-        let judged = judge(policy, draft, row(by_primary), row(by_secondary));
+        // Without a policy nothing ever meets it.
+        let message = policy.and_then(|_| message(&draft.fields));
+        let seen = |place| self.seen(place, message);
+        let judged = judge(policy, draft, seen(by_primary), seen(by_secondary));
         let found_at = |on| match on {
             Which::Primary => by_primary,
             Which::Secondary => by_secondary,
@@ -198,6 +243,10 @@ impl Plan {
                 (place, Action::Updated, Some(found.on), found.conflict)
             }
         };
+        if action != Action::Skipped {
+            self.learned.extend(place.zip(message));
+            self.merged.extend(place.zip(message));
+        }
         self.ruling(place, by_secondary, |row| Kept {
             action,
             row,
@@ -331,6 +380,14 @@ impl Plan {
         })
     }
 
+    /// The messages to be remembered, each once. Call it after [`Plan::number`].
+    pub fn merged(&self) -> impl Iterator<Item = Merged> {
+        self.learned.iter().map(|(place, message)| Merged {
+            entry_id: self.held[*place].row.entry_id,
+            message: *message,
+        })
+    }
+
     /// The answers, in the order of the items. Call it after [`Plan::number`].
     #[must_use]
     pub fn answers(self) -> Vec<Done> {
@@ -355,6 +412,14 @@ impl Plan {
             })
             .collect()
     }
+}
+
+/// The keys that a row is met by.
+fn keys_of(row: &Row) -> impl Iterator<Item = (Which, &str, &str)> {
+    let policy = row.fields.text(super::Column::IdempotencyPolicyKey);
+    Which::BOTH
+        .into_iter()
+        .filter_map(move |which| Some((which, policy?, row.fields.text(which.column())?)))
 }
 
 impl Ruling {

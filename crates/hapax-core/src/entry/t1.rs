@@ -154,11 +154,27 @@ impl ItemText {
 
 /// A text to be put into a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NewItem {
-    /// The entry that the result is for, if it is for one.
-    pub entry_id: Option<i64>,
-    /// The text. It has a [fingerprint](ItemText::fingerprint).
-    pub text: ItemText,
+pub enum NewItem {
+    /// The text of an entry, for which the result is. The store has the text: a large batch does not hold it.
+    OfEntry {
+        /// The entry.
+        entry_id: i64,
+        /// The fingerprint of its text.
+        hash: Fingerprint,
+    },
+    /// A text of no entry. It has a [fingerprint](ItemText::fingerprint).
+    Own(ItemText),
+}
+
+impl NewItem {
+    /// The text of this row; `None` if it has none to enrich.
+    #[must_use]
+    pub fn of_row(row: &super::Row) -> Option<Self> {
+        Some(Self::OfEntry {
+            entry_id: row.entry_id,
+            hash: super::enrichable(&row.fields)?,
+        })
+    }
 }
 
 /// A batch to be kept.
@@ -175,8 +191,8 @@ pub struct NewBatch {
 }
 
 impl NewBatch {
-    /// The most items of a batch.
-    pub const ITEMS_MAX: usize = 2000;
+    /// The most items of a batch: what `LiteLLM` takes.
+    pub const ITEMS_MAX: usize = 50_000;
 }
 
 /// What the provider calls things.
@@ -303,6 +319,11 @@ pub struct ItemScan {
     /// At most this many, and never more than [`ItemScan::LIMIT_MAX`]. With texts a page also ends after the item that
     /// brings them over [`ItemScan::TEXT_BYTES`].
     pub limit: usize,
+}
+
+impl Asked {
+    /// The most questions or answers of one call.
+    pub const CALL_MAX: usize = 2000;
 }
 
 impl ItemScan {

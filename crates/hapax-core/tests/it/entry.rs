@@ -2,8 +2,8 @@
 
 use hapax_core::Time;
 use hapax_core::entry::{
-    Action, Change, Column, ConflictAction, Done, Draft, Incoming, Judged, Kept, Plan, Policy,
-    PolicyChange, Row, Which, judge,
+    Action, Change, Column, ConflictAction, Done, Draft, Incoming, Judged, Kept, Merged, Plan,
+    Policy, PolicyChange, Row, Seen, Which, judge, message,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -102,9 +102,19 @@ fn unknown_and_disabled_policies_take_nothing_in() {
 fn a_link_that_is_there_stays_as_it_is() {
     let item = keyed("telegram_link_v1", Some("u"), Some("h"), json!({}));
     let there = row(3, &item);
-    let judged = judge(Some(&policy("telegram_link_v1")), &item, Some(&there), None);
+    let judged = judge(
+        Some(&policy("telegram_link_v1")),
+        &item,
+        Some((&there).into()),
+        None,
+    );
     assert!(matches!(judged, Judged::Skip(found) if found.on == Which::Primary));
-    let judged = judge(Some(&policy("telegram_link_v1")), &item, None, Some(&there));
+    let judged = judge(
+        Some(&policy("telegram_link_v1")),
+        &item,
+        None,
+        Some((&there).into()),
+    );
     assert!(matches!(judged, Judged::Skip(found) if found.on == Which::Secondary));
 }
 
@@ -124,9 +134,12 @@ fn a_thought_is_updated_by_its_message_and_not_by_its_words() {
         Some("words"),
         json!({"title": "new"}),
     );
-    let Judged::Update { found, fields } =
-        judge(Some(&thought), &edited, Some(&there), Some(&there))
-    else {
+    let Judged::Update { found, fields } = judge(
+        Some(&thought),
+        &edited,
+        Some((&there).into()),
+        Some((&there).into()),
+    ) else {
         panic!("an edit is an update")
     };
     assert_eq!((found.on, found.conflict), (Which::Primary, None));
@@ -138,7 +151,8 @@ fn a_thought_is_updated_by_its_message_and_not_by_its_words() {
         Some("words"),
         json!({}),
     );
-    let Judged::Insert { fields, conflict } = judge(Some(&thought), &other, None, Some(&there))
+    let Judged::Insert { fields, conflict } =
+        judge(Some(&thought), &other, None, Some((&there).into()))
     else {
         panic!("another message is another thought")
     };
@@ -166,8 +180,12 @@ fn the_primary_match_wins_and_the_other_row_is_named() {
         Some("y"),
         json!({"title": "t"}),
     );
-    let Judged::Update { found, fields } = judge(Some(&always), &item, Some(&one), Some(&other))
-    else {
+    let Judged::Update { found, fields } = judge(
+        Some(&always),
+        &item,
+        Some((&one).into()),
+        Some((&other).into()),
+    ) else {
         panic!("the primary match is updated")
     };
     assert_eq!(found.on, Which::Primary);
@@ -177,6 +195,85 @@ fn the_primary_match_wins_and_the_other_row_is_named() {
         Some("x"),
         "keys are never rewritten"
     );
+}
+
+/// A mail of a thread.
+fn mail(primary: Option<&str>, secondary: Option<&str>, id: Option<&str>, text: &str) -> Draft {
+    let said = json!({
+        "content_type": "correspondence_thread", "clean_text": text, "metadata": {"email": {"message_id": id}},
+    });
+    keyed("email_correspondence_thread_v1", primary, secondary, said)
+}
+
+#[test]
+fn a_thread_merges_each_of_its_messages_once() {
+    let thread = policy("email_correspondence_thread_v1");
+    let first = mail(Some("tea"), None, Some("<1@a>"), "Tea?");
+    let there = row(3, &first);
+    let new = Seen::from(&there);
+    let known = Seen {
+        has_merged: true,
+        ..new
+    };
+    let judged = judge(Some(&thread), &first, Some(new), None);
+    assert!(matches!(judged, Judged::Update { .. }));
+    let judged = judge(Some(&thread), &first, Some(known), None);
+    assert!(matches!(judged, Judged::Skip(found) if found.on == Which::Primary));
+    let judged = judge(Some(&thread), &first, Some(new), Some(known));
+    assert!(
+        matches!(judged, Judged::Skip(found) if found.on == Which::Primary),
+        "one row under both keys"
+    );
+}
+
+#[test]
+fn a_message_stays_where_it_was_merged_before_a_row_had_its_primary_key() {
+    let thread = policy("email_correspondence_thread_v1");
+    let second = mail(Some("tea"), Some("day"), Some("<2@a>"), "Yes");
+    let by_primary = row(4, &mail(Some("tea"), None, Some("<3@a>"), "When?"));
+    let by_secondary = row(3, &mail(None, Some("day"), Some("<1@a>"), "Tea?"));
+    let known = Seen {
+        row: &by_secondary,
+        has_merged: true,
+    };
+    let judged = judge(
+        Some(&thread),
+        &second,
+        Some((&by_primary).into()),
+        Some(known),
+    );
+    assert!(matches!(judged, Judged::Skip(found) if found.on == Which::Secondary));
+}
+
+#[test]
+fn a_message_is_known_by_its_id_else_by_all_it_says_and_only_in_a_thread() {
+    let name = |id, text| message(&mail(Some("tea"), None, id, text).fields);
+    assert_eq!(name(Some("<1@a>"), "x"), name(Some(" <1@a> "), "y"));
+    assert_ne!(name(Some("<1@a>"), "x"), name(Some("<2@a>"), "x"));
+    for none in [None, Some(""), Some(" "), Some("<a long id, cut…")] {
+        assert_ne!(name(none, "x"), name(none, "y"), "{none:?}");
+        assert_eq!(name(none, "x"), name(none, "x"));
+    }
+    let elsewhere = mail(Some("coffee"), Some("day"), None, "x");
+    assert_eq!(
+        message(&elsewhere.fields),
+        name(None, "x"),
+        "keys do not count"
+    );
+    let thought = keyed("telegram_thought_v1", Some("tg:1:1"), None, json!({}));
+    assert_eq!(message(&thought.fields), None);
+}
+
+#[test]
+fn a_thought_that_is_edited_back_is_updated_each_time() {
+    let mut shelf = Shelf::default();
+    for text in ["one", "two", "one", "one"] {
+        let said = json!({"content_type": "thought", "clean_text": text});
+        let draft = keyed("telegram_thought_v1", Some("tg:1:1"), None, said);
+        shelf.write(vec![Incoming::Insert(draft)]);
+        assert_eq!(shelf.rows[0].fields.text(Column::CleanText), Some(text));
+    }
+    assert_eq!((shelf.rows[0].revision, shelf.merged.len()), (3, 0));
 }
 
 #[test]
@@ -204,7 +301,8 @@ fn only_the_named_columns_are_updated_and_names_that_never_change_do_nothing() {
         Some("new"),
         json!({"title": "new", "author": "Bob", "metadata": {"a": {"y": 2}}}),
     );
-    let Judged::Update { fields, .. } = judge(Some(&only), &item, Some(&there), None) else {
+    let Judged::Update { fields, .. } = judge(Some(&only), &item, Some((&there).into()), None)
+    else {
         panic!("an update")
     };
     assert_eq!(fields.text(Column::Title), Some("new"));
@@ -234,7 +332,7 @@ fn metadata_that_grows_past_its_limit_is_refused_and_not_cut() {
         json!({"metadata": {"two": half}}),
     );
     assert_eq!(
-        code(judge(Some(&thought), &item, Some(&there), None)),
+        code(judge(Some(&thought), &item, Some((&there).into()), None)),
         "payload_too_large"
     );
 }
@@ -390,6 +488,7 @@ fn a_batch_that_would_replace_too_much_refuses_what_is_over() {
 struct Shelf {
     rows: Vec<Row>,
     replaced: Vec<Row>,
+    merged: Vec<Merged>,
     made: u128,
 }
 
@@ -397,7 +496,7 @@ impl Shelf {
     fn write(&mut self, batch: Vec<Incoming>) -> Vec<Done> {
         let lookups = Plan::lookups(&batch);
         let (numbers, ids) = Plan::named(&batch);
-        let found = self
+        let found: Vec<Row> = self
             .rows
             .iter()
             .filter(|row| {
@@ -412,7 +511,9 @@ impl Shelf {
             .cloned()
             .collect();
         let made = &mut self.made;
-        let mut plan = Plan::of(batch, &policies(), found, NOW, || {
+        let mut merged = Plan::merges(&batch, &found);
+        merged.retain(|merged| self.merged.contains(merged));
+        let mut plan = Plan::of(batch, &policies(), found, &merged, NOW, || {
             *made += 1;
             Uuid::from_u128(*made)
         });
@@ -429,6 +530,7 @@ impl Shelf {
         }
         self.rows.extend(plan.inserts().cloned());
         self.replaced.extend(plan.replaced());
+        self.merged.extend(plan.merged());
         plan.answers()
     }
 }
@@ -477,8 +579,49 @@ fn any_incoming() -> impl Strategy<Value = Incoming> {
     prop_oneof![4 => insert, 1 => update]
 }
 
+fn any_message() -> impl Strategy<Value = Incoming> {
+    let key = |letters: &'static str| {
+        proptest::option::of(proptest::string::string_regex(letters).expect("a pattern"))
+    };
+    let message = (key("[a-d]"), key("[p-s]"), key("[1-6]"), "[x-z]");
+    message.prop_map(|(primary, secondary, id, text)| {
+        let draft = mail(
+            primary.as_deref(),
+            secondary.as_deref(),
+            id.as_deref(),
+            &text,
+        );
+        Incoming::Insert(draft)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn threads_that_come_again_write_nothing(
+        batches in proptest::collection::vec(proptest::collection::vec(any_message(), 1..8), 1..5)
+    ) {
+        let mut shelf = Shelf::default();
+        for batch in &batches {
+            shelf.write(batch.clone());
+        }
+        let (rows, replaced, merged) = (shelf.rows.clone(), shelf.replaced.clone(), shelf.merged.clone());
+        let whole: Vec<Incoming> = batches.concat();
+        for batch in batches.into_iter().rev().chain([whole]) {
+            for done in shelf.write(batch) {
+                let is_quiet = match &done {
+                    Done::Kept(kept) => kept.action == Action::Skipped,
+                    Done::Refused(refused) => refused.code == "idempotency_fields_required",
+                    Done::Missing => false,
+                };
+                prop_assert!(is_quiet, "{:?}", done);
+            }
+        }
+        prop_assert_eq!(&shelf.rows, &rows);
+        prop_assert_eq!(&shelf.replaced, &replaced);
+        prop_assert_eq!(&shelf.merged, &merged);
+    }
 
     #[test]
     fn a_batch_does_what_its_items_do_one_by_one(batch in proptest::collection::vec(any_incoming(), 0..14)) {

@@ -41,8 +41,8 @@ pub mod topics;
 pub use custom_id::{CustomId, Owner};
 pub use invalid::Invalid;
 pub use llm::{
-    Batch, BatchCounts, BatchFault, BatchId, BatchPage, BatchStatus, ChatAnswer, ChatRequest,
-    Choice, FileId, Llm, LlmConfig, LlmError, NewBatch, Retry, Secret, Usage,
+    Batch, BatchCounts, BatchFault, BatchFile, BatchId, BatchPage, BatchStatus, ChatAnswer,
+    ChatRequest, Choice, FileId, Llm, LlmConfig, LlmError, NewBatch, Retry, Secret, Usage,
 };
 pub use output::{BrokenLine, LineFault, Outcome, OutputLine, Settled, settle};
 pub use parse::{ParseError, Parser, Reason, T1};

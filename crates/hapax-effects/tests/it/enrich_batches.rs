@@ -7,8 +7,8 @@ use hapax_core::Fingerprint;
 use hapax_core::entry::Schema;
 use hapax_effects::enrich::testing::{BatchScript, Endpoint, FakeLitellm, Fate, Reply};
 use hapax_effects::enrich::{
-    Batch, BatchStatus, CustomId, FileId, Llm, LlmConfig, LlmError, NewBatch, Outcome, OutputLine,
-    Owner, Parser, Prompt, Reason, Rules, Settled, Text, batch_line, settle,
+    Batch, BatchFile, BatchStatus, CustomId, FileId, Llm, LlmConfig, LlmError, NewBatch, Outcome,
+    OutputLine, Owner, Parser, Prompt, Reason, Rules, Settled, Text, batch_line, settle,
 };
 
 use crate::enrich_calls::fake;
@@ -32,8 +32,17 @@ fn lines(texts: &[&str]) -> (Vec<String>, String) {
     (names, jsonl)
 }
 
+/// These lines as a file to upload.
+pub(crate) fn file<'a>(lines: impl IntoIterator<Item = &'a str>) -> BatchFile {
+    let mut file = BatchFile::new(&std::env::temp_dir()).unwrap();
+    for line in lines {
+        file.push(line).unwrap();
+    }
+    file
+}
+
 async fn created(llm: &Llm, jsonl: &str) -> Batch {
-    let file = llm.upload(jsonl.as_bytes(), "t1.jsonl").await.unwrap();
+    let file = llm.upload(file(jsonl.lines()), "t1.jsonl").await.unwrap();
     let batch = NewBatch::new(file, "24h", [("hapax_op", "op-1")]).unwrap();
     llm.create_batch(&batch).await.unwrap()
 }
@@ -222,7 +231,7 @@ async fn a_batch_that_may_have_been_created_is_not_created_again_but_found() {
         ..fake.config()
     };
     let llm = Llm::new(config).unwrap();
-    let file = llm.upload(b"{}\n", "t1.jsonl").await.unwrap();
+    let file = llm.upload(file(["{}"]), "t1.jsonl").await.unwrap();
     let new = |op: &str| NewBatch::new(file.clone(), "24h", [("hapax_op", op)]).unwrap();
     for (number, (reply, was_created)) in (0..).zip([
         (Reply::CutAfter, true),
@@ -294,7 +303,7 @@ async fn everything_but_a_new_batch_is_tried_again() {
 async fn a_long_list_of_batches_is_read_page_by_page() {
     let fake = fake().await;
     let llm = Llm::new(fake.config()).unwrap();
-    let file = llm.upload(b"{}\n", "t1.jsonl").await.unwrap();
+    let file = llm.upload(file(["{}"]), "t1.jsonl").await.unwrap();
     for number in 0..7 {
         let op = [("hapax_op", number.to_string())];
         let batch = NewBatch::new(file.clone(), "24h", op).unwrap();
@@ -325,8 +334,14 @@ async fn a_file_over_the_limit_is_not_read_and_one_that_is_not_there_is_told() {
         ..fake.config()
     };
     let llm = Llm::new(config).unwrap();
-    let small = llm.upload(&[b'x'; 100], "a").await.unwrap();
-    let large = llm.upload(&[b'x'; 101], "b").await.unwrap();
+    let small = llm
+        .upload(file(["x".repeat(99).as_str()]), "a")
+        .await
+        .unwrap();
+    let large = llm
+        .upload(file(["x".repeat(100).as_str()]), "b")
+        .await
+        .unwrap();
     assert_eq!(llm.content(&small).await.unwrap().len(), 100);
     let error = llm.content(&large).await.unwrap_err();
     assert_eq!(error.to_string(), "the answer is larger than 100 bytes");

@@ -73,7 +73,15 @@ async fn a_refusal_that_no_retry_helps_is_told_at_once() {
         let before = fake.counts().chat;
         let error = llm(&fake).chat(&request("Tea.")).await.unwrap_err();
         let code = Some("invalid_request_error".to_owned());
-        let message = format!("the fake says {status}");
+        let said = format!("the fake says {status}");
+        let is_key = [401, 403].contains(&status);
+        let message = if is_key {
+            let url = fake.config().base_url;
+            format!("LITELLM_MASTER_KEY was refused by {url}: {said}")
+        } else {
+            said
+        };
+        assert_eq!(error.is_unauthorized(), is_key);
         assert_eq!(
             error,
             LlmError::Refused {

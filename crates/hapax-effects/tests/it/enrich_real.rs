@@ -116,7 +116,10 @@ async fn a_real_litellm_carries_a_batch_from_upload_to_answers() {
         names.push(id.to_string());
     }
     let op = Fingerprint::of(format!("{:?}", std::time::SystemTime::now()).as_bytes()).hex();
-    let file = llm.upload(jsonl.as_bytes(), "t1.jsonl").await.unwrap();
+    let file = llm
+        .upload(crate::enrich_batches::file(jsonl.lines()), "t1.jsonl")
+        .await
+        .unwrap();
     let new = NewBatch::new(file, "24h", [("hapax_op", op.as_str())]);
     let new = new.unwrap().with_model("t1-batch");
     let created = llm.create_batch(&new).await.unwrap();

@@ -101,6 +101,9 @@ fn found(file: &Path, asked: Asked) -> Result<(Root, NewImport, u64)> {
         Closed::Missing | Closed::NoFolder => {
             anyhow!("reading the mailbox {shown}: it is not there")
         }
+        Closed::Folder => {
+            anyhow!("reading the mailbox {shown}: it is a folder; name the file in it")
+        }
         Closed::Forbidden | Closed::Form(_) => {
             anyhow!("reading the mailbox {shown}: it is not a plain file that this user can read")
         }

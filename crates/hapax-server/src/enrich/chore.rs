@@ -133,9 +133,14 @@ impl Chore {
         }
         let wait = self.settings.interval.clamp(WATCHED.0, WATCHED.1);
         let failed = job.error.as_deref().filter(|_| job.state == State::Failed);
+        let next_at = self.now().plus(wait);
         let state = BatchState {
             failures: job.failures,
-            next_at: self.now().plus(wait),
+            // Before it rests no longer there is nothing to see.
+            next_at: match failed {
+                Some(_) => next_at.max(job.available_at),
+                None => next_at,
+            },
             error: failed
                 .map(|error| Trouble::read(error).message)
                 .or_else(|| standing(batch)),

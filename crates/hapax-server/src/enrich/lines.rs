@@ -1,20 +1,24 @@
 //! The items of a batch as lines for the provider. The same items, texts and rules make the same lines, in the same order.
 
 use std::collections::HashSet;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::entry::{Asked, Item, ItemChange, ItemStatus, ItemText, Schema};
 use hapax_core::{Error, Fingerprint, Kind};
-use hapax_effects::enrich::{CustomId, Mode, Owner, Prompt, Rules, Text, batch_line, request_key};
+use hapax_effects::enrich::{
+    BatchFile, CustomId, Mode, Owner, Prompt, Rules, Text, batch_line, request_key,
+};
 use serde::{Deserialize, Serialize};
 
 use super::row::{Row, change};
 use super::settings::Settings;
 
-/// The most lines and bytes of one file: what providers take, with room to spare.
+/// The most lines and bytes of one file: what providers take, with room to spare. What is over is sent once this is done.
 const LINES_MAX: usize = 50_000;
-const BYTES_MAX: usize = 150_000_000;
+const BYTES_MAX: u64 = 150_000_000;
 
 /// How long what a batch asks is its own, if nothing is heard of it. It ends with the batch, which may take days.
 const ASKING: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -40,15 +44,58 @@ pub(super) struct Loaded {
     pub(super) queued: u64,
 }
 
-/// The file of a batch.
-#[derive(Default)]
+/// The file of a batch. It is on disk: of all the prompts a page is in memory.
 pub(super) struct Lines {
-    pub(super) jsonl: Vec<u8>,
+    pub(super) file: BatchFile,
     /// One for all items that ask the same.
     pub(super) count: usize,
     /// How many of them show the whole text, and how many a sample.
     pub(super) whole: u64,
     pub(super) sample: u64,
+    asked: HashSet<Fingerprint>,
+    is_full: bool,
+}
+
+impl Lines {
+    fn new(folder: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: BatchFile::new(folder)?,
+            count: 0,
+            whole: 0,
+            sample: 0,
+            asked: HashSet::new(),
+            is_full: false,
+        })
+    }
+
+    /// Adds lines until the file is full. Its limits are given, so that a test need not write as much.
+    fn add(
+        mut self,
+        asks: &[Asks],
+        of: (Schema, u32, &str),
+        most: (usize, u64),
+    ) -> io::Result<Self> {
+        let (schema, attempt, model) = of;
+        for one in asks {
+            if !self.asked.insert(one.key) {
+                continue;
+            }
+            let id = custom_id(schema, &one.item, attempt);
+            let line = batch_line(&id, model, &one.prompt);
+            let bytes = self.file.bytes() + line.len() as u64 + 1;
+            if self.count == most.0 || bytes > most.1 {
+                self.is_full = true;
+                break;
+            }
+            self.file.push(&line)?;
+            self.count += 1;
+            match one.mode() {
+                Mode::Whole => self.whole += 1,
+                Mode::Sample => self.sample += 1,
+            }
+        }
+        Ok(self)
+    }
 }
 
 /// An item that asks, and what it asks.
@@ -186,42 +233,34 @@ pub(super) async fn load(row: &Row, maker: &Maker, again: bool) -> Result<Loaded
 /// The file with a line for every text that queued items ask about. What would go over a limit stays queued.
 ///
 /// # Errors
-/// When the store could not be asked.
+/// When the store could not be asked, or there is no room for the file. What was settled stays so.
 pub(super) async fn build(
     row: &Row,
     maker: &Maker,
     attempt: u32,
     again: bool,
 ) -> Result<Lines, Error> {
-    let mut lines = Lines::default();
-    let mut asked = HashSet::new();
+    let unwritten = |error: io::Error| {
+        Error::new(Kind::Unavailable, "writing the file of a batch").caused_by(error)
+    };
+    let mut lines = Lines::new(&maker.settings.folder()).map_err(unwritten)?;
     let mut after = None;
-    loop {
+    while !lines.is_full {
         let page = row.page(Some(ItemStatus::Queued), after, true).await?;
         let Some(last) = page.last() else {
-            return Ok(lines);
+            break;
         };
         after = Some(last.item_id);
         let sorted = sort(row, maker, page, again).await?;
         row.settle(sorted.changes).await?;
-        for one in sorted.asks {
-            if !asked.insert(one.key) {
-                continue;
-            }
-            let id = custom_id(row.schema, &one.item, attempt);
-            let line = batch_line(&id, &maker.model, &one.prompt);
-            if lines.count == LINES_MAX || lines.jsonl.len() + line.len() + 1 > BYTES_MAX {
-                return Ok(lines);
-            }
-            lines.jsonl.extend_from_slice(line.as_bytes());
-            lines.jsonl.push(b'\n');
-            lines.count += 1;
-            match one.mode() {
-                Mode::Whole => lines.whole += 1,
-                Mode::Sample => lines.sample += 1,
-            }
-        }
+        let (model, schema, asks) = (Arc::clone(&maker.model), row.schema, sorted.asks);
+        let most = (LINES_MAX, BYTES_MAX);
+        let adding = move || lines.add(&asks, (schema, attempt, &model), most);
+        let added = tokio::task::spawn_blocking(adding).await;
+        let added = added.map_err(|error| unwritten(io::Error::other(error)))?;
+        lines = added.map_err(unwritten)?;
     }
+    Ok(lines)
 }
 
 /// What the line of an item is called.
@@ -245,5 +284,54 @@ pub(super) fn is_answered(item: &Item, kept: Arc<str>) -> ItemChange {
     ItemChange {
         raw: Some(kept),
         ..change(item, item.status, ItemStatus::Answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hapax_core::Time;
+
+    fn asks(number: i64, text: &str) -> Asks {
+        let text = ItemText {
+            clean_text: text.to_owned(),
+            ..ItemText::default()
+        };
+        let item = Item {
+            item_id: number,
+            entry_id: None,
+            hash: text.fingerprint().unwrap(),
+            status: ItemStatus::Queued,
+            text: None,
+            raw: None,
+            result: None,
+            error: None,
+            missed_in: None,
+            updated_at: Time::from_ms(0),
+        };
+        let prompt = prompt(&text, &Rules::default());
+        let key = request_key("m", &prompt);
+        Asks { item, key, prompt }
+    }
+
+    #[test]
+    fn a_file_ends_before_its_limits_and_asks_the_same_once() {
+        let all: Vec<Asks> = (0..5).map(|nth| asks(nth, &format!("tea {nth}"))).collect();
+        let add = |most| {
+            let lines = Lines::new(&std::env::temp_dir()).unwrap();
+            let lines = lines.add(&all, (Schema::Pkm, 1, "m"), most).unwrap();
+            lines.add(&all[..1], (Schema::Pkm, 1, "m"), most).unwrap()
+        };
+        let whole = add((5, u64::MAX));
+        assert_eq!((whole.count, whole.whole, whole.is_full), (5, 5, false));
+        let bytes = whole.file.bytes();
+        assert_eq!(
+            (add((4, u64::MAX)).count, add((4, u64::MAX)).is_full),
+            (4, true)
+        );
+        assert_eq!((add((5, bytes)).count, add((5, bytes)).is_full), (5, false));
+        let cut = add((5, bytes - 1));
+        assert_eq!((cut.count, cut.is_full), (4, true));
+        assert!(cut.file.bytes() < bytes);
     }
 }

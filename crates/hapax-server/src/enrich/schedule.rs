@@ -28,7 +28,7 @@ use super::trouble::Trouble;
 
 /// The word in a batch's metadata that says: ask again, whatever was paid for before.
 pub(crate) const FORCE: &str = "hapax_force";
-/// One batch of each schema is uploaded at a time: it is held in memory.
+/// One batch of each schema is uploaded at a time: its file may take 150 MB of the disk.
 static UPLOADING: [Semaphore; 2] = [Semaphore::const_new(1), Semaphore::const_new(1)];
 
 /// The longest time between two looks for what others ask.
@@ -315,7 +315,7 @@ async fn upload(step: &Step, course: &Course, prompted: &mut Prompted) -> Result
     prompted.sample = lines.sample;
     if lines.count > 0 {
         let name = format!("{}.jsonl", step.held().job().id);
-        let file = llm.upload(&lines.jsonl, &name).await?;
+        let file = llm.upload(lines.file, &name).await?;
         prompted.input_file = Some(file.into());
     }
     Ok(())

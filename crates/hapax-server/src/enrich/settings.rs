@@ -1,5 +1,6 @@
 //! How enrichment is set up: the provider, the models, what prompts are made by and how answers are read.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) interval: Duration,
     /// How long after its creation was begun a batch that cannot be found is in doubt.
     pub(crate) doubt: Duration,
+    /// The data folder.
+    data: PathBuf,
 }
 
 impl Settings {
@@ -64,7 +67,17 @@ impl Settings {
             interval,
             // The request of a process that died may be on its way for as long as any.
             doubt: Duration::from_millis(config.llm_timeout_ms) + LISTED_LATE,
+            data: config.data.clone(),
         })
+    }
+
+    /// Where the files of batches are while they are sent: a worker beside a database may have no data folder.
+    pub(super) fn folder(&self) -> PathBuf {
+        if self.data.is_dir() {
+            self.data.clone()
+        } else {
+            std::env::temp_dir()
+        }
     }
 
     /// What every prompt of this process has in common. Two processes that differ in it ask in other words.

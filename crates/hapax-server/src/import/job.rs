@@ -218,7 +218,7 @@ fn open(folders: &Folders, path: &str) -> io::Result<Mailbox> {
             io::ErrorKind::NotFound,
             "the file is not on this machine; a worker that has it goes on with the import",
         ),
-        Closed::Forbidden | Closed::Form(_) => io::Error::new(
+        Closed::Forbidden | Closed::Folder | Closed::Form(_) => io::Error::new(
             io::ErrorKind::PermissionDenied,
             "the file is not a plain file beneath the tenant's import folder of this machine",
         ),

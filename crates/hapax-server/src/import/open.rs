@@ -23,6 +23,8 @@ pub(crate) enum Closed {
     Forbidden,
     /// It would be beneath the folder, and is not there.
     Missing,
+    /// It is beneath the folder, and a folder itself.
+    Folder,
     /// The folder itself is not there.
     NoFolder,
     /// The file system failed.
@@ -150,8 +152,10 @@ impl Root {
         let beneath = real.strip_prefix(&bounds.root);
         let beneath = beneath.map_err(|_| Closed::Forbidden)?;
         // Opening a device may do something to it, so it is looked at first, and again once it is open.
-        if !std::fs::symlink_metadata(&real).is_ok_and(|found| self.is_allowed(&found)) {
-            return Err(Closed::Forbidden);
+        match std::fs::symlink_metadata(&real) {
+            Ok(found) if self.is_allowed(&found) => {}
+            Ok(found) if found.is_dir() => return Err(Closed::Folder),
+            Ok(_) | Err(_) => return Err(Closed::Forbidden),
         }
         let held = folder_at(&bounds.root).map_err(closed)?;
         let file = File::from(beneath_of(&held, beneath).map_err(closed)?);
@@ -371,8 +375,6 @@ mod tests {
             "loop",
             "magic",
             "pipe",
-            "deep",
-            ".",
             "twice",
             "../out/c.mbox",
             "../out/none",
@@ -385,6 +387,9 @@ mod tests {
         ];
         for name in wrong {
             assert!(matches!(root.open(name), Err(Closed::Forbidden)), "{name}");
+        }
+        for name in ["deep", "deep/", ".", "deep/.."] {
+            assert!(matches!(root.open(name), Err(Closed::Folder)), "{name}");
         }
         assert_eq!(
             text(root.with_linked_files().open("twice").unwrap()),

@@ -93,6 +93,7 @@ fn thought(chat: i64, message: i64, text: &str) -> Value {
 fn keyed(policy: &str, primary: Option<&str>, secondary: Option<&str>) -> Value {
     json!({
         "source": "web",
+        "clean_text": "a text to keep",
         "idempotency_policy_key": policy,
         "idempotency_key_primary": primary,
         "idempotency_key_secondary": secondary,

@@ -7,6 +7,7 @@ mod killed;
 mod mailbox;
 mod paths;
 mod refusals;
+mod reruns;
 mod soak;
 
 use std::path::PathBuf;

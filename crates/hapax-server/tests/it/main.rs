@@ -47,6 +47,7 @@ mod proxy;
 mod redis;
 mod remote;
 mod routes;
+mod seed_sql;
 mod session;
 mod snapshots;
 mod start;

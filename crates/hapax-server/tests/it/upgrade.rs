@@ -70,7 +70,7 @@ fn use_all(node: &Server) -> [bool; 5] {
     let entry = post(
         "/db/insert",
         json!({"items": [{
-            "source": "web", "idempotency_policy_key": "telegram_link_v1", "idempotency_key_primary": "e",
+            "source": "web", "title": "t", "idempotency_policy_key": "telegram_link_v1", "idempotency_key_primary": "e",
         }]}),
     );
     let claim = post(

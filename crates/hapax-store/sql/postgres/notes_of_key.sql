@@ -1,6 +1,6 @@
 -- A page of what one tenant's audit trail says of one key, newest first, from before the given place.
 SELECT id, at, action, actor, key_id, route_pattern, details::text
-  FROM audit_log
+  FROM audit_note
  WHERE tenant_id = $1::uuid
    AND key_id = $6::uuid
    AND (at, id) < ($2::timestamptz, $3::bigint)

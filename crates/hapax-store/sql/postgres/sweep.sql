@@ -42,7 +42,7 @@ WITH due AS (
      UNION ALL
     SELECT tenant_id, 'forgotten' FROM forgotten
 ), noted AS (
-    INSERT INTO audit_log (tenant_id, at, action, details)
+    INSERT INTO audit_note (tenant_id, at, action, details)
     SELECT tenant_id, $1, 'cleanup_idempotency_keys', jsonb_build_object(
                'deleted_count', count(*) FILTER (WHERE state = 'expired'),
                'retired', count(*) FILTER (WHERE state = 'free'),

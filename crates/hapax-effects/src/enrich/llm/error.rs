@@ -128,8 +128,14 @@ impl LlmError {
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         match self {
-            Self::Refused { status, code, .. } => {
-                matches!(status, 401 | 403) || code.as_deref() == Some("no_db_connection")
+            Self::Refused {
+                status,
+                code,
+                message,
+            } => {
+                let lacks_database = code.as_deref() == Some("no_db_connection")
+                    || message.contains("No connected db.");
+                matches!(status, 401 | 403) || (*status == 400 && lacks_database)
             }
             _ => false,
         }
@@ -161,6 +167,9 @@ impl fmt::Display for LlmError {
             Self::NotConfigured { what, why } => write!(f, "{what} {why}"),
             Self::Unreachable { why } => write!(f, "the provider cannot be reached: {why}"),
             Self::TimedOut { why, .. } => write!(f, "there is no whole answer: {why}"),
+            Self::Refused {
+                status, message, ..
+            } if self.is_unauthorized() => write!(f, "{message} ({status})"),
             Self::Refused {
                 status, message, ..
             } => write!(f, "the provider answered {status}: {message}"),

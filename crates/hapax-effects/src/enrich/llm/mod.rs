@@ -37,10 +37,11 @@ pub use chat::{ChatAnswer, ChatRequest, Choice, Usage};
 pub use config::{LlmConfig, Retry, Secret};
 pub use error::LlmError;
 pub(in crate::enrich) use error::is_transient_status;
+pub use form::BatchFile;
 pub use id::{BatchId, FileId, ID_BYTES_MAX};
 
 use form::Form;
-use send::{Credentials, Failed, Outgoing, Received};
+use send::{Content, Credentials, Failed, Outgoing, Received};
 use watch::{Operation, Watch};
 
 /// The largest answer of a chat, small enough to be recorded as the result of an operation.
@@ -48,7 +49,7 @@ pub const CHAT_BYTES_MAX: usize = 768 << 10;
 /// The largest page of batches.
 pub const PAGE_BYTES_MAX: usize = 8 << 20;
 /// The largest file that is uploaded: what providers take.
-pub const UPLOAD_BYTES_MAX: usize = 200_000_000;
+pub const UPLOAD_BYTES_MAX: u64 = 200_000_000;
 /// How many batches one page may have.
 pub const PAGE_MAX: usize = 100;
 /// The longest time to connect. Within it nothing was sent.
@@ -131,7 +132,7 @@ impl Llm {
             watch.text("prompt", &body);
         }
         let outgoing = Outgoing {
-            body: Some((json_type(), Bytes::from(body))),
+            body: Some(Content::json(Bytes::from(body))),
             ..self.outgoing(Method::POST, &["chat", "completions"], CHAT_BYTES_MAX)?
         };
         let received = self.send(&mut watch, Operation::Chat, &outgoing).await;
@@ -156,19 +157,20 @@ impl Llm {
     ///
     /// # Errors
     /// [`LlmError`]; [`LlmError::TooLarge`] before anything is sent.
-    pub async fn upload(&self, jsonl: &[u8], file_name: &str) -> Result<FileId, LlmError> {
-        if jsonl.len() > UPLOAD_BYTES_MAX {
+    pub async fn upload(&self, lines: BatchFile, file_name: &str) -> Result<FileId, LlmError> {
+        if lines.bytes() > UPLOAD_BYTES_MAX {
             return Err(LlmError::TooLarge {
                 what: "the file",
                 sent: false,
-                bytes_max: UPLOAD_BYTES_MAX,
+                bytes_max: usize::try_from(UPLOAD_BYTES_MAX).unwrap_or(usize::MAX),
             });
         }
-        let form = Form::new(file_name, jsonl);
-        let content_type = HeaderValue::from_str(&form.content_type)
-            .map_err(|error| unusable(&error.to_string()))?;
+        let unread = |error: std::io::Error| LlmError::Unreachable {
+            why: format!("the file of the batch cannot be written: {error}"),
+        };
+        let form = Form::new(file_name, lines).map_err(unread)?;
         let outgoing = Outgoing {
-            body: Some((content_type, form.body)),
+            body: Some(Content::Form(form)),
             timeout: self.config.transfer_timeout,
             ..self.outgoing(Method::POST, &["files"], CHAT_BYTES_MAX)?
         };
@@ -187,7 +189,7 @@ impl Llm {
     pub async fn create_batch(&self, batch: &NewBatch) -> Result<Batch, LlmError> {
         let body = serde_json::to_vec(batch).map_err(|error| unusable(&error.to_string()))?;
         let outgoing = Outgoing {
-            body: Some((json_type(), Bytes::from(body))),
+            body: Some(Content::json(Bytes::from(body))),
             ..self.outgoing(Method::POST, &["batches"], CHAT_BYTES_MAX)?
         };
         let model = batch.model.as_deref().unwrap_or(NO_MODEL);
@@ -359,10 +361,6 @@ fn read_as<T>(
 fn ended<T>(watch: Watch, answer: Result<(u16, T), LlmError>) -> Result<T, LlmError> {
     watch.ends(answer.as_ref().map(|(status, _)| *status));
     answer.map(|(_, answer)| answer)
-}
-
-fn json_type() -> HeaderValue {
-    HeaderValue::from_static("application/json")
 }
 
 fn unusable(why: &str) -> LlmError {

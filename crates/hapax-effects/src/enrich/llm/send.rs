@@ -4,10 +4,12 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Method, Response};
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use reqwest::{Body, Client, Method, RequestBuilder, Response};
 use url::Url;
 
+use super::config::KEY;
+use super::form::Form;
 use super::refusal::told_bytes;
 use super::wait::retry_after;
 use super::{LlmError, Secret};
@@ -28,9 +30,33 @@ pub(super) struct Credentials {
 pub(super) struct Outgoing {
     pub(super) method: Method,
     pub(super) url: Url,
-    pub(super) body: Option<(HeaderValue, Bytes)>,
+    pub(super) body: Option<Content>,
     pub(super) timeout: Duration,
     pub(super) answer_bytes_max: usize,
+}
+
+/// The body of a request.
+pub(super) enum Content {
+    Json(Bytes),
+    Form(Form),
+}
+
+impl Content {
+    pub(super) fn json(bytes: Bytes) -> Self {
+        Self::Json(bytes)
+    }
+
+    fn of(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::Json(bytes) => request
+                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                .body(bytes.clone()),
+            Self::Form(form) => request
+                .header(CONTENT_TYPE, form.content_type.as_str())
+                .header(CONTENT_LENGTH, form.bytes())
+                .body(Body::wrap_stream(form.pieces())),
+        }
+    }
 }
 
 /// A whole answer with a 2xx.
@@ -80,15 +106,13 @@ async fn exchange(
     let mut request = client
         .request(outgoing.method.clone(), outgoing.url.clone())
         .header(AUTHORIZATION, credentials.bearer.clone());
-    if let Some((content_type, body)) = &outgoing.body {
-        request = request
-            .header(CONTENT_TYPE, content_type.clone())
-            .body(body.clone());
+    if let Some(content) = &outgoing.body {
+        request = content.of(request);
     }
     let response = request.send().await.map_err(|error| unanswered(&error))?;
     let status = response.status();
     if !status.is_success() {
-        return Err(refused(response, &credentials.key).await);
+        return Err(refused(response, credentials).await);
     }
     Ok(Received {
         status: status.as_u16(),
@@ -133,7 +157,7 @@ async fn read(mut response: Response, bytes_max: usize) -> Result<Bytes, LlmErro
 }
 
 /// What a refusal says, as far as it comes. Some say the key back to us.
-async fn refused(mut response: Response, key: &Secret) -> Failed {
+async fn refused(mut response: Response, credentials: &Credentials) -> Failed {
     let status = response.status();
     let asked = retry_after(response.headers(), SystemTime::now());
     let mut body = Vec::new();
@@ -145,7 +169,7 @@ async fn refused(mut response: Response, key: &Secret) -> Failed {
         }
     }
     // Before anything is cut: half a key is a key too.
-    let body = String::from_utf8_lossy(&body).replace(key.reveal(), "[key]");
+    let body = String::from_utf8_lossy(&body).replace(credentials.key.reveal(), "[key]");
     let (code, message) = told_bytes(body.as_bytes());
     let message = if message.is_empty() {
         status.canonical_reason().unwrap_or_default().to_owned()
@@ -164,5 +188,27 @@ async fn refused(mut response: Response, key: &Secret) -> Failed {
             message,
         },
     };
-    Failed { error, asked }
+    Failed {
+        error: named(error, &credentials.base),
+        asked,
+    }
+}
+
+/// A refused key is told by its name and where it was refused: a provider's own words name neither.
+fn named(error: LlmError, base: &Base) -> LlmError {
+    if !error.is_unauthorized() {
+        return error;
+    }
+    match error {
+        LlmError::Refused {
+            status,
+            code,
+            message,
+        } => LlmError::Refused {
+            status,
+            code,
+            message: format!("{KEY} was refused by {}: {message}", base.as_str()),
+        },
+        other => other,
+    }
 }

@@ -22,6 +22,8 @@ use crate::problem::{self, Refusal};
 
 /// How many entries are read at a time.
 const AT_A_TIME: usize = 16;
+/// How many faults of items are listed.
+const FAULTS_MAX: usize = 1000;
 /// The largest metadata, as JSON.
 const METADATA_BYTES_MAX: usize = 16 << 10;
 
@@ -30,7 +32,8 @@ const METADATA_BYTES_MAX: usize = 16 << 10;
 #[serde(deny_unknown_fields)]
 #[schema(as = EnrichBatchBody)]
 pub(in crate::api) struct BatchBody {
-    #[schema(value_type = Vec<ItemBody>, min_items = 1)]
+    /// In at most 32 MiB. What is over 150 MB at the provider is sent in several parts, one after the other.
+    #[schema(value_type = Vec<ItemBody>, min_items = 1, max_items = 50000)]
     items: Vec<Value>,
     /// How long it may take, in hours or days.
     #[schema(pattern = "^[1-9][0-9]{0,3}[hd]$", default = "24h")]
@@ -184,7 +187,7 @@ fn is_there_twice(items: &[Option<ItemBody>], faults: &mut Faults) {
     }
 }
 
-/// The items with their texts. An entry's text is the entry's own.
+/// The items, of those that name an entry the fingerprint of its text: a large batch does not hold the texts of entries.
 async fn texts(
     app: &App,
     tenant: Tenant,
@@ -197,16 +200,20 @@ async fn texts(
             Some(entry_id) => app.store.entries.entry(tenant, target, entry_id).await?,
             None => None,
         };
-        Ok::<_, Refusal>((item, row))
+        Ok::<_, Refusal>(text(item, row))
     };
-    let found = stream::iter(items.into_iter().flatten().map(one)).buffered(AT_A_TIME);
-    let found: Vec<(ItemBody, Option<Row>)> = found.try_collect().await?;
-    let (mut made, mut faults) = (Vec::with_capacity(found.len()), Faults::new());
-    for (index, (item, row)) in found.into_iter().enumerate() {
-        match text(item, row) {
+    let mut found = stream::iter(items.into_iter().flatten().map(one)).buffered(AT_A_TIME);
+    let (mut made, mut faults) = (Vec::new(), Faults::new());
+    let mut index = 0;
+    while let Some(item) = found.try_next().await? {
+        match item {
             Ok(item) => made.push(item),
-            Err((name, why)) => faults.push((format!("/items/{index}/{name}"), why.to_owned())),
+            Err((name, why)) if faults.len() < FAULTS_MAX => {
+                faults.push((format!("/items/{index}/{name}"), why.to_owned()));
+            }
+            Err(_) => {}
         }
+        index += 1;
     }
     if faults.is_empty() {
         Ok(made)
@@ -222,19 +229,16 @@ fn text(item: ItemBody, row: Option<Row>) -> Result<NewItem, (&'static str, &'st
         content_type: item.content_type,
         clean_text: item.clean_text.unwrap_or_default(),
     };
-    let Some(entry_id) = item.entry_id else {
-        return Ok(NewItem {
-            entry_id: None,
-            text: given,
-        });
-    };
+    if item.entry_id.is_none() {
+        return Ok(NewItem::Own(given));
+    }
     let Some(row) = row else {
         return Err(("entry_id", "names no entry of the active schema"));
     };
-    let text = ItemText::of(&row.fields);
-    if text.fingerprint().is_none() {
+    let Some(of_entry) = NewItem::of_row(&row) else {
         return Err(("entry_id", "names an entry that has no text to enrich"));
-    }
+    };
+    let text = ItemText::of(&row.fields);
     let differs =
         |given: &Option<String>, there: &Option<String>| given.is_some() && given != there;
     let is_other = (!given.clean_text.is_empty() && given.clean_text != text.clean_text)
@@ -245,8 +249,5 @@ fn text(item: ItemBody, row: Option<Row>) -> Result<NewItem, (&'static str, &'st
         let why = "the text is not that of the entry; leave it out, or change the entry first";
         return Err(("entry_id", why));
     }
-    Ok(NewItem {
-        entry_id: Some(entry_id),
-        text,
-    })
+    Ok(of_entry)
 }

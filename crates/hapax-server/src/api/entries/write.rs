@@ -22,7 +22,7 @@ use crate::problem::{self, Refusal};
         "source": "telegram", "content_type": "thought", "clean_text": "a thought to keep",
         "idempotency_policy_key": "telegram_thought_v1", "idempotency_key_primary": "tg:-5:7"
     })),
-    responses((status = 200, description = "A row for each entry.", body = Vec<WrittenRow>)),
+    responses((status = 200, description = "A row for each entry. In a batch a bad item has `_batch_ok` false and an `error`, and the others are kept; with `continue_on_error` false the answer is the 400 of the first bad one.", body = Vec<WrittenRow>)),
     extensions(("x-codes" = json!(["idempotency_fields_required", "unknown_policy", "policy_disabled"]))))]
 pub(in crate::api) async fn insert(
     State(app): State<App>,
@@ -35,7 +35,7 @@ pub(in crate::api) async fn insert(
 /// Changes entries that are there.
 #[utoipa::path(post, path = "/db/update", operation_id = "update_entries",
     request_body(content = UpdateBody, example = json!({"entry_id": 1, "title": "Tea", "metadata": {"read": true}})),
-    responses((status = 200, description = "A row for each entry that is there.", body = Vec<WrittenRow>)),
+    responses((status = 200, description = "A row for each entry that is there. A bad item of a batch as in /db/insert.", body = Vec<WrittenRow>)),
     extensions(("x-codes" = json!(["not_found"]))))]
 pub(in crate::api) async fn update(
     State(app): State<App>,
@@ -46,7 +46,8 @@ pub(in crate::api) async fn update(
 }
 
 fn draft(entry: &Map<String, Value>) -> Result<Incoming, Refused> {
-    Draft::read(entry, date::time).map(Incoming::Insert)
+    let draft = Draft::read(entry, date::time)?;
+    draft.saying_something().map(Incoming::Insert)
 }
 
 fn change(entry: &Map<String, Value>) -> Result<Incoming, Refused> {

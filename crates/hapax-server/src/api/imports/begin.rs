@@ -113,6 +113,7 @@ fn opened(
     let opened = roots.of(tenant).open(asked_path).map_err(|closed| match closed {
         Closed::Form(why) => invalid("mbox_path", why),
         Closed::Forbidden => forbidden(),
+        Closed::Folder => invalid("mbox_path", "is a folder; name the file in it"),
         Closed::Missing => Problem::new(
             StatusCode::NOT_FOUND,
             "not_found",

@@ -113,7 +113,7 @@ schemas! {
     /// A row with what was done to it.
     WrittenRow => written().into();
     /// What an insert takes.
-    InsertBody => one_or_many("An entry as flat fields, or many in `items`. It needs a source.", true);
+    InsertBody => one_or_many("An entry as flat fields, or many in `items`. It needs a source, and a text, a title or a URL.", true);
     /// What an update takes.
     UpdateBody => one_or_many("A change of the entry that `id` or `entry_id` names, as flat fields, or many in `items`.", false);
     /// A flat entry, ready to be inserted.
@@ -290,6 +290,11 @@ fn one_or_many(about: &str, is_new: bool) -> Made {
         flat = flat.required("source").property("source", source());
         item = item.required("source").property("source", source());
     }
+    let bad = ObjectBuilder::new()
+        .schema_type(SchemaType::AnyValue)
+        .description(Some(
+            "Anything else is a bad item: its row of the answer has an `error`, and the others are taken.",
+        ));
     let many = plain(
         Type::Object,
         "Many entries, each taken or refused by itself.",
@@ -297,7 +302,7 @@ fn one_or_many(about: &str, is_new: bool) -> Made {
     .property(
         "items",
         ArrayBuilder::new()
-            .items(item)
+            .items(AnyOfBuilder::new().item(item).item(bad))
             .max_items(Some(Incoming::BATCH_MAX)),
     )
     .property(

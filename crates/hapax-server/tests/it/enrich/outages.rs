@@ -12,6 +12,8 @@ on_both_stores!(
     a_batch_waits_for_a_provider_that_is_away,
     a_batch_that_was_created_without_an_answer_is_adopted,
     a_provider_that_always_refuses_is_believed_in_the_end,
+    a_refused_key_is_told_by_its_name_and_where_it_was_refused,
+    the_next_try_of_a_batch_is_when_its_job_runs_again,
     both_schemas_complete_while_the_test_mode_flips,
     a_flood_in_one_schema_does_not_keep_the_other_waiting,
 );
@@ -73,6 +75,49 @@ fn a_provider_that_always_refuses_is_believed_in_the_end(store: Store) {
     assert_eq!(ended["status"], "failed", "{ended}");
     assert_eq!(statuses(&ended), ["failed"; 2]);
     assert!(ended["error"].as_str().unwrap().contains("404"), "{ended}");
+}
+
+fn a_refused_key_is_told_by_its_name_and_where_it_was_refused(store: Store) {
+    let house = House::with(store, |command| {
+        command.env("LITELLM_MASTER_KEY", "sk-wrong");
+    });
+    let url = house.provider.base_url();
+    let said = format!(
+        "LITELLM_MASTER_KEY was refused by {}",
+        url.trim_end_matches('/')
+    );
+    let answer = house.ask(&json!({"clean_text": "Tea."}));
+    assert_eq!(answer.refusal(), (502, "downstream_failed".to_owned()));
+    let message = answer.json()["error"]["message"].clone();
+    assert!(message.as_str().unwrap().starts_with(&said), "{message}");
+    let batch = house.batch(&texts(1));
+    let waiting = house.until(&batch, |now| now["error"].is_string());
+    let error = waiting["error"].as_str().unwrap();
+    assert!(
+        error.starts_with(&said) && !error.contains("sk-wrong"),
+        "{error}"
+    );
+}
+
+fn the_next_try_of_a_batch_is_when_its_job_runs_again(store: Store) {
+    let house = House::new(store);
+    // Longer than a call waits by itself.
+    house
+        .provider
+        .next(Endpoint::Upload, Reply::RateLimited(100));
+    let waiting = {
+        let batch = house.batch(&texts(1));
+        house.until(&batch, |now| now["error"].is_string())
+    };
+    let at = |name: &str| {
+        let said = waiting[name].as_str().unwrap();
+        hapax_intake::date::time(said).unwrap().as_ms()
+    };
+    let rest_ms = at("next_at") - at("updated_at");
+    assert!(
+        (80_000..=110_000).contains(&rest_ms),
+        "{rest_ms}: {waiting}"
+    );
 }
 
 /// It takes as long as a job rests between its attempts.

@@ -36,9 +36,11 @@ fn a_bad_item_does_not_stop_the_others(store: Store) {
     let node = store.serve("");
     let items = json!([
         {"source": "web", "title": "a"},
-        {"source": "telegram"},
+        {"source": "telegram", "title": "t"},
         {"source": "web", "nonsense": 1},
         "no entry",
+        [null, null],
+        {"source": "web", "metadata": {"a": 1}, "clean_text": " "},
         keyed("nobodys", Some("k"), None),
         {"source": "web", "title": "z\u{0}"},
         {"source": "web", "title": "b"},
@@ -57,6 +59,8 @@ fn a_bad_item_does_not_stop_the_others(store: Store) {
         [
             "inserted",
             "idempotency_fields_required",
+            "schema_validation_failed",
+            "schema_validation_failed",
             "schema_validation_failed",
             "schema_validation_failed",
             "unknown_policy",
@@ -84,7 +88,7 @@ fn all_or_nothing_keeps_nothing_and_names_the_first_bad_item(store: Store) {
     let items = json!([
         {"source": "web", "title": "a"},
         with(&keyed(THREAD, Some("p"), None), &json!({"title": "new"})),
-        {"source": "telegram"},
+        {"source": "telegram", "title": "t"},
         {"source": "web", "nonsense": 1},
     ]);
     let body = json!({"items": items, "continue_on_error": false});
@@ -168,7 +172,7 @@ fn a_batch_has_its_limits(store: Store) {
         posted(&node, "/db/update", &json!({"items": []})),
         json!([])
     );
-    let many = vec![json!({"source": "web"}); 2001];
+    let many = vec![json!({"source": "web", "title": "t"}); 2001];
     let answer = node.owner("POST", "/db/insert", &json!({ "items": many }).to_string());
     let details = refused(&answer, 413, "payload_too_large");
     assert_eq!(details["items_max"], 2000);

@@ -129,7 +129,7 @@ fn every_script_comes_back_as_it_went_in(store: Store) {
 fn metadata_may_be_as_deep_as_any_payload(store: Store) {
     let node = store.serve("");
     let deep = |leaf: &str| format!("{}{leaf}{}", r#"{"a":"#.repeat(127), "}".repeat(127));
-    let body = format!(r#"{{"source":"web","metadata":{}}}"#, deep("1"));
+    let body = format!(r#"{{"source":"web","title":"t","metadata":{}}}"#, deep("1"));
     let answer = node.owner("POST", "/db/insert", &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let number = answer.json()[0]["entry_id"].clone();

@@ -194,6 +194,39 @@ fn what_is_no_column_or_no_value_of_it_is_named(store: Store) {
     );
 }
 
+fn an_entry_without_any_text_title_or_url_is_refused(store: Store) {
+    let node = store.serve("");
+    let nothing = [
+        json!({"source": "web"}),
+        json!({"source": "web", "author": "me", "metadata": {"a": 1}, "gist": "short"}),
+        json!({"source": "web", "title": " ", "clean_text": "", "url": null}),
+        json!({"source": "telegram", "idempotency_policy_key": "telegram_thought_v1", "idempotency_key_primary": "tg:1:1"}),
+    ];
+    for entry in &nothing {
+        let answer = node.owner("POST", "/db/insert", &entry.to_string());
+        let details = refused(&answer, 400, "schema_validation_failed");
+        assert_eq!(paths(&details), [""], "{entry}");
+    }
+    let rows = posted(&node, "/db/insert", &json!({ "items": nothing }));
+    for row in rows.as_array().unwrap() {
+        assert_eq!(row["error"]["code"], "schema_validation_failed", "{row}");
+    }
+    assert_eq!(posted(&node, "/db/read/last", &json!({})), json!([]));
+    for column in [
+        "title",
+        "capture_text",
+        "extracted_text",
+        "clean_text",
+        "url",
+    ] {
+        let row = insert(
+            &node,
+            &json!({"source": "web", column: "https://example.org/"}),
+        );
+        assert_eq!(row["action"], "inserted", "{column}");
+    }
+}
+
 fn messages_and_mails_are_not_inserted_without_their_keys(store: Store) {
     let node = store.serve("");
     for source in ["telegram", "email", "email-batch", " Email "] {
@@ -241,6 +274,7 @@ fn what_the_store_gives_is_not_the_callers_to_say(store: Store) {
     let node = store.serve("");
     let entry = json!({
         "source": "web",
+        "title": "t",
         "entry_id": 7_000_000,
         "id": super::OTHER,
         "revision": 9,
@@ -269,15 +303,15 @@ fn a_conflict_burns_no_number(store: Store) {
     let first = insert(&node, &entry)["entry_id"].as_u64().unwrap();
     for _ in 0..5 {
         insert(&node, &entry);
-        let refused = node.owner("POST", "/db/insert", r#"{"source":"telegram"}"#);
+        let refused = node.owner("POST", "/db/insert", r#"{"source":"telegram","title":"x"}"#);
         assert_eq!(refused.status, 400);
-        let all = json!({"continue_on_error": false, "items": [{"source": "web"}, {"source": "telegram"}]});
+        let all = json!({"continue_on_error": false, "items": [{"source": "web", "title": "x"}, {"source": "telegram", "title": "x"}]});
         assert_eq!(
             node.owner("POST", "/db/insert", &all.to_string()).status,
             400
         );
     }
-    let next = insert(&node, &json!({"source": "web"}))["entry_id"]
+    let next = insert(&node, &json!({"source": "web", "title": "x"}))["entry_id"]
         .as_u64()
         .unwrap();
     assert_eq!(next, first + 1);
@@ -300,6 +334,7 @@ on_both_stores!(
     the_four_policies_act_as_the_seed_says,
     returning_takes_columns_and_nothing_else,
     what_is_no_column_or_no_value_of_it_is_named,
+    an_entry_without_any_text_title_or_url_is_refused,
     messages_and_mails_are_not_inserted_without_their_keys,
     an_unknown_and_a_disabled_policy_refuse,
     what_the_store_gives_is_not_the_callers_to_say,

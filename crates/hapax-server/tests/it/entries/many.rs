@@ -57,7 +57,10 @@ fn two_hundred_equal_inserts_at_once_are_one_row(store: Store) {
 
 fn a_thousand_parallel_merges_lose_nothing(store: Store) {
     let node = store.serve("");
-    let row = insert(&node, &json!({"source": "web", "metadata": {"counts": {}}}));
+    let row = insert(
+        &node,
+        &json!({"source": "web", "title": "t", "metadata": {"counts": {}}}),
+    );
     let number = &row["entry_id"];
     at_once(50, |client| {
         for nth in 0..20 {

@@ -27,7 +27,7 @@ fn everybody_reads_a_writer_writes_and_an_owner_decides(store: Store) {
         ),
         ("POST", "/normalize/webpage", r#"{"text":"a"}"#),
         ("POST", "/ingest/telegram/update", r#"{"update_id":1}"#),
-        ("POST", "/db/insert", r#"{"source":"web"}"#),
+        ("POST", "/db/insert", r#"{"source":"web","title":"t"}"#),
         ("POST", "/db/update", r#"{"entry_id":7000,"title":"x"}"#),
     ];
     let deciding = [

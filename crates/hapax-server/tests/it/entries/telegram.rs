@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{posted, pull, refused};
+use super::{get, insert, kept, posted, pull, refused, revisions, thought, update};
 use crate::both::{Node, Store, on_both_stores};
 use crate::fixture::Server;
 use crate::http::Answer;
@@ -198,7 +198,47 @@ fn a_secret_that_telegram_would_not_take_is_refused_at_start() {
     );
 }
 
+fn an_unchanged_text_is_updated_and_leaves_everything_as_it_was(store: Store) {
+    let node = store.serve("");
+    let (entry, row) = kept(
+        &node,
+        "/normalize/telegram",
+        &thought(-5, 7, "a thought to keep"),
+    );
+    let enriched = json!({
+        "entry_id": row["entry_id"], "topic_primary": "other", "keywords": ["a", "b", "c", "d", "e"], "gist": "A thought.",
+        "enrichment_status": "completed", "metadata": {"t1": {"topic_said": "thinking"}},
+    });
+    update(&node, &enriched);
+    let before = (
+        pull(&node, &row["entry_id"]),
+        revisions(&node, &row["entry_id"]),
+    );
+    for _ in 0..3 {
+        let again = insert(&node, &entry);
+        assert_eq!(
+            (&again["action"], &again["entry_id"]),
+            (&json!("updated"), &row["entry_id"])
+        );
+        let (_, again) = kept(
+            &node,
+            "/normalize/telegram",
+            &thought(-5, 7, "a thought to keep"),
+        );
+        assert_eq!(again["action"], "updated");
+    }
+    let after = (
+        pull(&node, &row["entry_id"]),
+        revisions(&node, &row["entry_id"]),
+    );
+    assert_eq!(after, before);
+    assert_eq!(before.1.len(), 1, "that of the enrichment");
+    let batches = get(&node, "/status/t1/batch?include_terminal=true");
+    assert_eq!(batches["items"], json!([]));
+}
+
 on_both_stores!(
+    an_unchanged_text_is_updated_and_leaves_everything_as_it_was,
     an_update_is_normalised_and_inserted_once,
     an_edit_goes_over_the_message_and_a_link_is_kept_once,
     what_holds_no_text_is_ignored_and_not_delivered_again,

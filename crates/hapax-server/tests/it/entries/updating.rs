@@ -140,7 +140,7 @@ fn metadata_has_a_limit(store: Store) {
     let node = store.serve("");
     let row = insert(
         &node,
-        &json!({"source": "web", "metadata": {"a": "x".repeat(600_000)}}),
+        &json!({"source": "web", "title": "t", "metadata": {"a": "x".repeat(600_000)}}),
     );
     let more = json!({"entry_id": row["entry_id"], "metadata": {"b": "x".repeat(600_000)}});
     let answer = node.owner("POST", "/db/update", &more.to_string());

@@ -54,8 +54,7 @@ fn what_leads_out_of_the_folder_is_forbidden_in_one_voice() {
         "dangling",
         "second-name",
         "pipe",
-        "folder",
-        ".",
+        "away",
         "/",
         "..",
         "../x",
@@ -96,6 +95,20 @@ fn what_is_missing_inside_is_not_found_and_what_is_no_path_is_refused() {
             (400, "schema_validation_failed".to_owned())
         );
         assert_eq!(details, "mbox_path");
+    }
+}
+
+#[test]
+fn a_folder_within_the_folder_is_refused_as_one() {
+    let (house, _outside) = trapped();
+    symlink("folder", house.root.path().join("to-folder")).unwrap();
+    for name in ["folder", "folder/", "to-folder", ".", "folder/.."] {
+        let answer = house.ask(&json!({ "mbox_path": name }));
+        let told = (400, "schema_validation_failed".to_owned());
+        assert_eq!(answer.refusal(), told, "{name}");
+        let fault = answer.json()["error"]["details"]["errors"][0].clone();
+        assert_eq!(fault["path"], "mbox_path");
+        assert!(fault["message"].as_str().unwrap().contains("a folder"));
     }
 }
 

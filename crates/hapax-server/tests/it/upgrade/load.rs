@@ -166,7 +166,7 @@ impl Load {
 
     fn insert(&self, name: &str) -> Option<Told> {
         let entry = json!({
-            "source": "web", "idempotency_policy_key": "telegram_link_v1", "idempotency_key_primary": name,
+            "source": "web", "title": name, "idempotency_policy_key": "telegram_link_v1", "idempotency_key_primary": name,
         });
         let rows = self.call("/db/insert", &json!({"items": [entry]}))?;
         Some(Told {

@@ -226,7 +226,7 @@ pub async fn keys_are_compared_byte_for_byte(subject: &EntrySubject) {
     }
     for key in ["tea", "Tea", "té", "te\u{301}", &long, "a_", "a%", "a\\"] {
         let entry = subject.insert(thread(key)).await;
-        assert_eq!(entry.action, Action::Updated, "{key}");
+        assert_eq!(entry.action, Action::Skipped, "{key}");
         assert_eq!(entry.row.fields.text(Column::Title), Some(key));
     }
 }

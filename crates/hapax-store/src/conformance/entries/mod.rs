@@ -5,6 +5,7 @@ pub mod changing;
 pub mod conflicts;
 pub mod inserting;
 pub mod isolation;
+pub mod messages;
 pub mod modes;
 pub mod policies;
 pub mod searching;
@@ -72,6 +73,17 @@ macro_rules! entry_conformance {
                 two_hundred_updates_at_once_make_one_row,
                 overlapping_batches_at_once_make_one_row_each,
                 a_thousand_merges_at_once_lose_nothing,
+            );
+            $crate::conformance_cases!($open, entries::messages:
+                a_message_is_merged_once,
+                a_message_that_is_twice_in_a_batch_is_merged_once,
+                a_message_without_an_id_is_known_by_its_content,
+                a_message_that_changes_nothing_is_remembered,
+                a_message_of_a_batch_that_was_not_kept_is_not_remembered,
+                a_message_stays_in_the_row_that_merged_it,
+                a_merged_message_belongs_to_its_tenant_and_home,
+                a_message_that_comes_at_once_many_times_is_merged_once,
+                a_long_thread_that_comes_again_writes_nothing,
             );
             $crate::conformance_cases!($open, entries::changing:
                 a_change_goes_over_the_row,

@@ -63,7 +63,7 @@ macro_rules! import_conformance {
                 messages_of_one_thread_are_one_candidate,
                 a_row_without_text_is_no_candidate,
                 an_import_without_candidates_is_completed,
-                a_rerun_queues_nothing_if_the_text_is_the_same,
+                a_rerun_skips_everything_and_queues_nothing,
                 a_rerun_queues_what_changed,
                 a_text_that_changed_back_is_not_queued_again,
                 a_text_that_was_enriched_is_not_queued,

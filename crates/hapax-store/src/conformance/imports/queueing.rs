@@ -9,7 +9,9 @@ use hapax_core::entry::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::subject::{ImportSubject, chunk, entry, new, newsletter, place, requests, thread};
+use super::subject::{
+    ImportSubject, chunk, entry, message, new, newsletter, place, requests, thread,
+};
 
 fn letters(count: usize) -> Vec<Incoming> {
     (0..count)
@@ -165,17 +167,28 @@ pub async fn an_import_without_candidates_is_completed(subject: &ImportSubject) 
     assert_eq!(subject.stored(read.id).await, done);
 }
 
-/// The same file again costs nothing.
-pub async fn a_rerun_queues_nothing_if_the_text_is_the_same(subject: &ImportSubject) {
-    let mail = || vec![thread("t", "one"), newsletter("<1>"), thread("u", "two")];
+/// The same file again costs nothing and leaves the entries as they are.
+pub async fn a_rerun_skips_everything_and_queues_nothing(subject: &ImportSubject) {
+    let mail = || {
+        vec![
+            thread("t", "one"),
+            newsletter("<1>"),
+            thread("u", "two"),
+            thread("t", "three"),
+        ]
+    };
     subject.run(1, "a.mbox", mail()).await;
+    let rows = subject.entries(Schema::Pkm).await;
 
-    let again = subject.run(2, "a.mbox", mail()).await;
-
-    let counts = again.counts;
-    assert_eq!((counts.inserted, counts.updated, counts.skipped), (0, 2, 1));
-    assert_eq!((counts.tier1_enqueued_items, requests(&again)), (0, vec![]));
-    assert_eq!(again.status, ImportStatus::Completed);
+    for number in 2..5 {
+        subject.advance(Duration::from_secs(60));
+        let again = subject.run(number, "a.mbox", mail()).await;
+        let counts = again.counts;
+        assert_eq!((counts.inserted, counts.updated, counts.skipped), (0, 0, 4));
+        assert_eq!((counts.tier1_candidates, requests(&again)), (0, vec![]));
+        assert_eq!(again.status, ImportStatus::Completed);
+        assert_eq!(subject.entries(Schema::Pkm).await, rows);
+    }
 }
 
 /// What changed since is queued again, and nothing else.
@@ -185,7 +198,7 @@ pub async fn a_rerun_queues_what_changed(subject: &ImportSubject) {
 
     let again = subject.run(2, "a.mbox", mail("two, and more")).await;
 
-    assert_eq!(again.counts.updated, 3);
+    assert_eq!((again.counts.updated, again.counts.skipped), (1, 2));
     assert_eq!(
         (again.counts.tier1_enqueued_items, requests(&again)),
         (1, vec![1])
@@ -194,12 +207,12 @@ pub async fn a_rerun_queues_what_changed(subject: &ImportSubject) {
 
 /// A text that was queued once is paid for once.
 pub async fn a_text_that_changed_back_is_not_queued_again(subject: &ImportSubject) {
-    let mail = |text: &str| vec![thread("t", text)];
-    subject.run(1, "a.mbox", mail("one")).await;
-    let other = subject.run(2, "a.mbox", mail("two")).await;
+    let mail = |id: &str, text: &str| vec![message("t", id, text)];
+    subject.run(1, "a.mbox", mail("<1@a>", "one")).await;
+    let other = subject.run(2, "a.mbox", mail("<2@a>", "two")).await;
     assert_eq!(other.counts.tier1_enqueued_items, 1);
 
-    let back = subject.run(3, "a.mbox", mail("one")).await;
+    let back = subject.run(3, "a.mbox", mail("<3@a>", "one")).await;
 
     assert_eq!(
         (back.counts.updated, back.counts.tier1_enqueued_items),
@@ -238,7 +251,8 @@ pub async fn a_text_that_was_enriched_is_not_queued(subject: &ImportSubject) {
 
 /// A text that is changed between reading and queueing is queued as it is then.
 pub async fn what_is_queued_is_the_text_as_it_is_then(subject: &ImportSubject) {
-    let read = subject.read(1, "a.mbox", vec![thread("t", "one")]).await;
+    let mail = |id: &str, text: &str| vec![message("t", id, text)];
+    let read = subject.read(1, "a.mbox", mail("<1@a>", "one")).await;
     let say = |text: &str| {
         let text = text.to_owned();
         move |_: &hapax_core::entry::Row| {
@@ -251,8 +265,8 @@ pub async fn what_is_queued_is_the_text_as_it_is_then(subject: &ImportSubject) {
     let done = subject.queue_all(Tenant::DEFAULT, read.id).await;
     assert_eq!(done.counts.tier1_enqueued_items, 1);
 
-    let same = subject.run(2, "a.mbox", vec![thread("t", "two")]).await;
-    let first = subject.run(3, "a.mbox", vec![thread("t", "one")]).await;
+    let same = subject.run(2, "a.mbox", mail("<2@a>", "two")).await;
+    let first = subject.run(3, "a.mbox", mail("<3@a>", "one")).await;
 
     assert_eq!(
         same.counts.tier1_enqueued_items, 0,
@@ -294,9 +308,10 @@ pub async fn of_many_who_queue_at_once_each_row_is_queued_once(subject: &ImportS
 
 /// Two files with the same thread queue it once.
 pub async fn two_imports_with_one_row_queue_it_once(subject: &ImportSubject) {
-    let first = subject.read(1, "a.mbox", vec![thread("t", "one")]).await;
+    let mail = |id: &str| message("t", id, "one");
+    let first = subject.read(1, "a.mbox", vec![mail("<1@a>")]).await;
     let second = subject
-        .read(2, "b.mbox", vec![thread("t", "one"), newsletter("<1>")])
+        .read(2, "b.mbox", vec![mail("<2@a>"), newsletter("<1>")])
         .await;
     assert_eq!(second.counts.tier1_candidates, 2);
 

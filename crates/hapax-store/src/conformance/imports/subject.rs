@@ -236,11 +236,16 @@ pub(super) fn newsletter(key: &str) -> Incoming {
     }))
 }
 
-/// A message of a thread: the second one with this key goes over the first.
+/// A message of a thread without an id: one with this key and another text goes over it.
 pub(super) fn thread(key: &str, text: &str) -> Incoming {
+    message(key, "", text)
+}
+
+/// A message of a thread: one with this key and another id goes over it.
+pub(super) fn message(key: &str, id: &str, text: &str) -> Incoming {
     entry(json!({
         "source": "email-batch", "content_type": "correspondence_thread", "title": format!("About {key}"),
-        "clean_text": text,
+        "clean_text": text, "metadata": {"email": {"message_id": id}},
         "idempotency_policy_key": "email_correspondence_thread_v1", "idempotency_key_primary": key,
     }))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hapax_core::entry::NewBatch;
+use hapax_core::entry::Asked;
 use hapax_core::{Fingerprint, Kind, Tenant};
 
 use super::subject::{OTHER, T1Subject, TENANT};
@@ -101,7 +101,7 @@ pub async fn an_answer_belongs_to_its_tenant(subject: &T1Subject) {
 pub async fn over_the_limit_of_answers_is_refused(subject: &T1Subject) {
     keep(subject, TENANT, &[]).await;
     assert_eq!(paid(subject, TENANT, &[]).await, []);
-    let all: Vec<(Fingerprint, Arc<str>)> = (0..NewBatch::ITEMS_MAX)
+    let all: Vec<(Fingerprint, Arc<str>)> = (0..Asked::CALL_MAX)
         .map(|number| (key(&number.to_string()), number.to_string().into()))
         .collect();
     let kept = subject.batches.keep_answers(TENANT, all.clone()).await;
@@ -116,14 +116,12 @@ pub async fn over_the_limit_of_answers_is_refused(subject: &T1Subject) {
     );
 
     let many = |of: usize| vec![keys[0]; of + 1];
-    let refused = subject
-        .batches
-        .paid_answers(TENANT, many(NewBatch::ITEMS_MAX));
+    let refused = subject.batches.paid_answers(TENANT, many(Asked::CALL_MAX));
     assert_eq!(
         refused.await.expect_err("it is refused").kind(),
         Kind::Limit
     );
-    let answers = many(NewBatch::ITEMS_MAX)
+    let answers = many(Asked::CALL_MAX)
         .into_iter()
         .map(|key| (key, "x".into()));
     let refused = subject.batches.keep_answers(TENANT, answers.collect());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::entry::{Asked, BatchState, BatchStatus, NewBatch};
+use hapax_core::entry::{Asked, BatchState, BatchStatus};
 use hapax_core::{Fingerprint, Kind, Tenant};
 use uuid::Uuid;
 
@@ -167,7 +167,7 @@ pub async fn tenants_ask_for_themselves(subject: &T1Subject) {
 /// More than one call takes is refused, and nothing is asked.
 pub async fn over_the_limit_of_questions_is_refused(subject: &T1Subject) {
     let keys = |count: usize| (0..count).map(|one| key(&one.to_string())).collect();
-    let most = NewBatch::ITEMS_MAX;
+    let most = Asked::CALL_MAX;
     let asked = subject.batches.ask(TENANT, ONE, HOUR, keys(most + 1)).await;
     assert_eq!(asked.expect_err("too many").kind(), Kind::Limit);
 

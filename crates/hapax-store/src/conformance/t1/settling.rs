@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hapax_core::Kind;
-use hapax_core::entry::{Column, Fields, ItemChange, ItemScan, ItemStatus};
+use hapax_core::entry::{Column, Fields, ItemChange, ItemScan, ItemStatus, NewItem};
+use hapax_core::{Fingerprint, Kind};
 use serde_json::json;
 
 use super::subject::{
@@ -192,8 +192,10 @@ pub async fn an_entry_that_changed_back_is_written(subject: &T1Subject) {
 
 /// A result for an entry that is not there is for nobody.
 pub async fn an_entry_that_is_not_there_makes_its_item_stale(subject: &T1Subject) {
-    let mut gone = own("it was here");
-    gone.entry_id = Some(77);
+    let gone = NewItem::OfEntry {
+        entry_id: 77,
+        hash: Fingerprint::of(b"it was here"),
+    };
     let batch = subject.add(1, vec![gone]).await;
     let item = subject.first(&batch).await;
 

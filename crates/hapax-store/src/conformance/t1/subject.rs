@@ -10,7 +10,7 @@ use hapax_core::entry::{
     Item, ItemChange, ItemScan, ItemStatus, ItemText, NewBatch, NewItem, Row, Schema, Search,
     Target, TestMode,
 };
-use hapax_core::{Tenant, Time};
+use hapax_core::{Fingerprint, Tenant, Time};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -199,10 +199,7 @@ impl T1Subject {
         text: &str,
     ) -> (i64, NewItem) {
         let row = self.write(tenant, target, draft(text)).await;
-        let item = NewItem {
-            entry_id: Some(row.entry_id),
-            text: ItemText::of(&row.fields),
-        };
+        let item = NewItem::of_row(&row).expect("it has a text");
         (row.entry_id, item)
     }
 
@@ -266,20 +263,17 @@ pub(super) fn new(number: u128, items: Vec<NewItem>) -> NewBatch {
 
 /// An item with a text of its own.
 pub(super) fn own(text: &str) -> NewItem {
-    NewItem {
-        entry_id: None,
-        text: ItemText {
-            clean_text: text.to_owned(),
-            ..ItemText::default()
-        },
-    }
+    NewItem::Own(ItemText {
+        clean_text: text.to_owned(),
+        ..ItemText::default()
+    })
 }
 
 /// An item of the entry whose items cannot be written while the store is hurt.
 pub(super) fn hurting() -> NewItem {
-    NewItem {
-        entry_id: Some(HURT),
-        ..own("it hurts")
+    NewItem::OfEntry {
+        entry_id: HURT,
+        hash: Fingerprint::of(b"it hurts"),
     }
 }
 

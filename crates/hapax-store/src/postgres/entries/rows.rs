@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use hapax_core::entry::{Column, ColumnKind, Fields, Policy, Row, enrichable};
-use hapax_core::{Error, Kind, Time};
+use hapax_core::entry::{Column, ColumnKind, Fields, Merged, Policy, Row, enrichable};
+use hapax_core::{Error, Fingerprint, Kind, Time};
 use serde_json::Value;
 use tokio_postgres::Row as Stored;
 use tokio_postgres::types::FromSql;
@@ -223,6 +223,39 @@ impl Revisions {
     pub(super) fn params<'a>(&'a self, tenant: &'a Uuid, at: &'a SystemTime) -> Vec<Param<'a>> {
         vec![tenant, at, &self.entry_id, &self.revision, &self.state]
     }
+}
+
+/// Messages beside the entries that merge them, column by column.
+#[derive(Default)]
+pub(super) struct Messages {
+    pub(super) entry_id: Vec<i64>,
+    message: Vec<Vec<u8>>,
+}
+
+impl Messages {
+    pub(super) fn of(merged: impl IntoIterator<Item = Merged>) -> Self {
+        let mut columns = Self::default();
+        for Merged { entry_id, message } in merged {
+            columns.entry_id.push(entry_id);
+            columns.message.push(message.as_bytes().to_vec());
+        }
+        columns
+    }
+
+    /// The parameters of `entry_message_put.sql` and `entry_message_there.sql`.
+    pub(super) fn params<'a>(&'a self, tenant: &'a Uuid) -> Vec<Param<'a>> {
+        vec![tenant, &self.entry_id, &self.message]
+    }
+}
+
+/// A row of `entry_message_there.sql`.
+pub(super) fn merged(stored: &Stored) -> Result<Merged, Error> {
+    let hash: &[u8] = get(stored, 1)?;
+    let hash = hash.try_into().map_err(|_| unreadable("message"))?;
+    Ok(Merged {
+        entry_id: get(stored, 0)?,
+        message: Fingerprint::from_bytes(hash),
+    })
 }
 
 /// JSON as the database keeps it without changing a number's kind: it drops exponents, and would turn 1e16 into a whole

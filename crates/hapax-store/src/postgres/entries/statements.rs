@@ -32,6 +32,8 @@ statements! {
     update "entry_update",
     revision_put "entry_revision_put",
     revision_list "entry_revision_list",
+    message_put "entry_message_put",
+    message_there "entry_message_there",
     policy_list "policy_list",
     policy_seed "policy_seed",
     policy_put "policy_put",

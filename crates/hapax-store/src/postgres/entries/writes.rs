@@ -3,7 +3,9 @@
 
 use std::time::SystemTime;
 
-use hapax_core::entry::{Done, Fields, Incoming, Plan, Row, Schema, Target, Which, Written};
+use hapax_core::entry::{
+    Done, Fields, Incoming, Merged, Plan, Row, Schema, Target, Which, Written,
+};
 use hapax_core::{Error, Tenant};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -15,7 +17,7 @@ use super::super::jobs::link::{Failure, Link, Order};
 use super::super::pack::aside;
 use super::mode::At;
 use super::policies::seen_or_seeded;
-use super::rows::{self, Columns, Revisions};
+use super::rows::{self, Columns, Messages, Revisions};
 use super::statements::Statements;
 
 const OPERATION: &str = "writing entries";
@@ -98,9 +100,11 @@ impl PgLedger {
             Ok(found) => found,
             Err(error) => return Err(link.give_up(error).await),
         };
+        let merges = Messages::of(Plan::merges(&batch, &found));
+        let merged = merged(link, statements, to, &merges).await?;
         let bytes = bytes + bytes_of(&batch);
         let judged = aside(bytes, move || {
-            Plan::of(batch, &policies, found, at.now, Uuid::now_v7)
+            Plan::of(batch, &policies, found, &merged, at.now, Uuid::now_v7)
         });
         match judged.await {
             Ok(plan) => Ok(Planned {
@@ -110,6 +114,25 @@ impl PgLedger {
             }),
             Err(error) => Err(link.give_up(error).await),
         }
+    }
+}
+
+/// Those of the merges that happened before.
+async fn merged(
+    link: &mut Link,
+    statements: &'static Statements,
+    tenant: Uuid,
+    merges: &Messages,
+) -> Result<Vec<Merged>, Failure> {
+    if merges.entry_id.is_empty() {
+        return Ok(Vec::new());
+    }
+    let order = Order::Query(&statements.message_there, merges.params(&tenant));
+    let answers = link.look(vec![order]).await?;
+    let merged = answers.iter().flatten().map(rows::merged);
+    match merged.collect() {
+        Ok(merged) => Ok(merged),
+        Err(error) => Err(link.give_up(error).await),
     }
 }
 
@@ -181,6 +204,7 @@ pub(super) struct Writes {
     inserts: Columns,
     updates: Columns,
     replaced: Revisions,
+    merged: Messages,
 }
 
 impl Writes {
@@ -194,6 +218,7 @@ impl Writes {
             inserts: Columns::of(&inserts),
             updates: Columns::of(&updates),
             replaced: Revisions::of(plan.replaced()),
+            merged: Messages::of(plan.merged()),
         }
     }
 
@@ -211,6 +236,10 @@ impl Writes {
         if !self.replaced.entry_id.is_empty() {
             let params = self.replaced.params(&self.tenant, &self.at);
             orders.push(Order::Query(&statements.revision_put, params));
+        }
+        if !self.merged.entry_id.is_empty() {
+            let params = self.merged.params(&self.tenant);
+            orders.push(Order::Query(&statements.message_put, params));
         }
         orders
     }

@@ -41,6 +41,7 @@ fn every_statement_on_entries_goes_through_an_index_and_sorts_nothing() {
                 &sql.revision_list,
                 "sqlite_autoindex_{schema}_entry_revisions_1",
             ),
+            (&sql.message_there, "PRIMARY KEY"),
             (&sql.text_hash, "INTEGER PRIMARY KEY"),
             (
                 &sql.policy_list,

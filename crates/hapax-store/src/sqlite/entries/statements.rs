@@ -34,6 +34,8 @@ statements! {
     words_drop "entry_words_drop",
     revision_put "entry_revision_put",
     revision_list "entry_revision_list",
+    message_put "entry_message_put",
+    message_there "entry_message_there",
     text_hash "entry_text_hash",
     policy_list "policy_list",
     policy_put "policy_put",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use hapax_core::entry::{Done, Incoming, Plan, Row, Schema, Target, Which, Written};
+use hapax_core::entry::{Done, Incoming, Merged, Plan, Row, Schema, Target, Which, Written};
 use hapax_core::{Tenant, Time};
 use rusqlite::{Connection, params};
 use serde_json::Value;
@@ -44,7 +44,8 @@ pub(super) fn write_to(
     let sql = Statements::of(schema);
     let (policies, seeded) = policies::seeded(connection, sql, tenant)?;
     let found = found(connection, sql, tenant, &batch)?;
-    let mut plan = Plan::of(batch, &policies, found, now, Uuid::now_v7);
+    let merged = merged(connection, sql, tenant, Plan::merges(&batch, &found))?;
+    let mut plan = Plan::of(batch, &policies, found, &merged, now, Uuid::now_v7);
     // Nothing is written before it is known whether everything is, so a fault uses no number up.
     if all_or_nothing && plan.has_a_fault() {
         return Ok((false, plan.answers(), seeded));
@@ -77,6 +78,11 @@ pub(super) fn carry_out(
     for row in plan.updates() {
         rows::update(connection, sql, tenant, row)?;
         wrote = true;
+    }
+    let mut remember = connection.prepare_cached(&sql.message_put)?;
+    for Merged { entry_id, message } in plan.merged() {
+        let params = params![rows::tenant_bytes(tenant), entry_id, message.as_bytes()];
+        wrote |= remember.execute(params)? > 0;
     }
     // The words of all of them last and in the order of their numbers, of which the new ones are the highest: the index
     // gathers what it gets, and any other statement in between, or a number below the last, makes it write that down and
@@ -119,6 +125,28 @@ fn found(
         found.extend(rows::one(connection, &sql.find_id, params)?);
     }
     Ok(found)
+}
+
+/// Those of the merges that happened before.
+fn merged(
+    connection: &Connection,
+    sql: &Statements,
+    tenant: Tenant,
+    merges: Vec<Merged>,
+) -> Result<Vec<Merged>, Fault> {
+    let mut merged = Vec::new();
+    let mut there = connection.prepare_cached(&sql.message_there)?;
+    for merge in merges {
+        let params = params![
+            rows::tenant_bytes(tenant),
+            merge.entry_id,
+            merge.message.as_bytes()
+        ];
+        if there.query_row(params, |row| row.get(0))? {
+            merged.push(merge);
+        }
+    }
+    Ok(merged)
 }
 
 /// How much memory a batch holds, roughly.

@@ -33,7 +33,9 @@ async fn the_app_adds_and_reads_its_own_notes_and_changes_none() {
     for forbidden in [
         "UPDATE audit_log SET actor = 'x'",
         "DELETE FROM audit_log",
-        "TRUNCATE audit_log",
+        "UPDATE audit_note SET actor = 'x'",
+        "DELETE FROM audit_note",
+        "TRUNCATE audit_note",
     ] {
         let refused = raw.batch_execute(forbidden).await.unwrap_err();
         assert_eq!(code(&refused), "42501", "{forbidden}");
@@ -59,6 +61,8 @@ async fn the_sweeper_notes_its_sweeps_only_and_reads_no_note() {
     raw.batch_execute("SET ROLE hapax_janitor").await.unwrap();
     for forbidden in [
         "SELECT details FROM audit_log",
+        "SELECT details FROM audit_note",
+        "SELECT created_at FROM audit_log",
         "SELECT actor FROM audit_log",
         "UPDATE audit_log SET actor = 'x'",
         "INSERT INTO audit_log (tenant_id, at, action) VALUES (gen_random_uuid(), now(), 'key_deleted')",

@@ -65,7 +65,8 @@ async fn migrate_says_what_ran() {
             "0015_cheaper_checks",
             "0017_ended_session",
             "0018_shared_secret",
-            "0019_doubtful_ops"
+            "0019_doubtful_ops",
+            "0020_reruns_and_readers"
         ]
     );
 }

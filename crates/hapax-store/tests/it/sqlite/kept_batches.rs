@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hapax_core::entry::{
     Batch, BatchStatus, Batches, Catalog, Column, Done, Draft, Fields, Incoming, Item, ItemChange,
-    ItemScan, ItemStatus, ItemText, NewBatch, NewItem, Row, Schema, Target,
+    ItemScan, ItemStatus, NewBatch, NewItem, Row, Schema, Target,
 };
 use hapax_core::{Fingerprint, Tenant, Time};
 use hapax_store::SqliteLedger;
@@ -32,10 +32,7 @@ async fn add(ledger: &SqliteLedger, number: u128, row: &Row) -> Batch {
         id: Uuid::from_u128(number),
         completion_window: "24h".to_owned(),
         metadata: Map::new(),
-        items: vec![NewItem {
-            entry_id: Some(row.entry_id),
-            text: ItemText::of(&row.fields),
-        }],
+        items: vec![NewItem::of_row(row).expect("it has a text")],
     };
     let added = ledger.add_batch(Tenant::DEFAULT, Target::Active, new).await;
     added.expect("it answers")

@@ -126,7 +126,7 @@ impl Bench {
             fields: fields.clone(),
             ignored: Vec::new(),
         });
-        let plan = Plan::of(vec![change], &[], vec![row.clone()], now, Uuid::now_v7);
+        let plan = Plan::of(vec![change], &[], vec![row.clone()], &[], now, Uuid::now_v7);
         if let Some(row) = plan.updates().next() {
             self.replaced.extend(plan.replaced());
             self.entries.insert(entry_id, row.clone());

@@ -199,7 +199,7 @@ fn write(
         fields: fields.clone(),
         ignored: Vec::new(),
     });
-    let mut plan = Plan::of(vec![change], &[], vec![row], now, Uuid::now_v7);
+    let mut plan = Plan::of(vec![change], &[], vec![row], &[], now, Uuid::now_v7);
     writes::carry_out(connection, sql, tenant, &mut plan, now)?;
     Ok(plan.answers().into_iter().find_map(|done| match done {
         Done::Kept(_) => None,

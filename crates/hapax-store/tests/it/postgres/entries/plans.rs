@@ -19,6 +19,7 @@ const GROW: &str = "INSERT INTO pkm.entries (tenant_id, source, title, clean_tex
            'common words of group g' || n % 1000, 'p', 'k' || n, 's' || n, sha256(n::text::bytea), \
            now() - n * interval '1 minute' \
       FROM generate_series(1, 20000) AS n; \
+    INSERT INTO pkm.entry_messages SELECT tenant_id, entry_id, sha256(k::text::bytea) FROM pkm.entries, generate_series(1, 3) AS k; \
     INSERT INTO pkm.entry_revisions SELECT tenant_id, entry_id, k, '{}', now() FROM pkm.entries, generate_series(1, 2) AS k; \
     INSERT INTO pkm.t1_batch_items (tenant_id, import_id, entry_id, content_hash, status, created_at, updated_at) \
       SELECT tenant_id, '00000000-0000-0000-0000-000000000009', entry_id, text_hash, \
@@ -31,8 +32,9 @@ const GROW: &str = "INSERT INTO pkm.entries (tenant_id, source, title, clean_tex
       SELECT tenant_id, md5(entry_id::text)::uuid, 'pkm', 'a', sha256(entry_id::text::bytea), 1, 1, '24h', 'running', 'reading', \
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[]', 0, 0 FROM pkm.entries WHERE entry_id < 5000";
 
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 6] = [
     "pkm.entries",
+    "pkm.entry_messages",
     "pkm.entry_revisions",
     "pkm.t1_batch_items",
     "pkm.t1_batches",
@@ -101,6 +103,12 @@ async fn no_statement_of_entries_walks_what_it_was_not_asked_for() {
     // The pages are those of the plan that we have, and somewhat more; a walk touches thousands.
     let cases = [
         (sql!("entry_found"), "", format!("{tenant}, {keys}"), 120),
+        (
+            sql!("entry_message_there"),
+            "",
+            format!("{tenant}, '{{3,6,9}}', array_fill(sha256('2'), ARRAY[3])"),
+            40,
+        ),
         (sql!("entry_find"), "", format!("{tenant}, 9"), 20),
         (
             sql!("entry_newest"),

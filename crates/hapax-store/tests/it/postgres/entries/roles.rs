@@ -9,8 +9,9 @@ use super::super::database::Database;
 use super::{ACTIVE, found, link, number, refused, tenant, thought, write};
 use serde_json::json;
 
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "pkm.entries",
+    "pkm.entry_messages",
     "pkm.entry_revisions",
     "pkm.idempotency_policies",
     "pkm.t1_batches",
@@ -34,7 +35,8 @@ async fn two_tenants() -> (Database, PgLedger) {
     }
     let raw = database.raw().await;
     raw.batch_execute(
-        "INSERT INTO pkm.t1_batches (tenant_id, batch_id, status, completion_window, request_count, created_at, updated_at) \
+        "INSERT INTO pkm.entry_messages SELECT tenant_id, entry_id, sha256('a') FROM pkm.entries; \
+         INSERT INTO pkm.t1_batches (tenant_id, batch_id, status, completion_window, request_count, created_at, updated_at) \
            SELECT tenant_id, id, 'queued', '24h', 1, now(), now() FROM pkm.entries; \
          INSERT INTO pkm.t1_batch_items (tenant_id, batch_id, entry_id, status, created_at, updated_at) \
            SELECT tenant_id, id, entry_id, 'queued', now(), now() FROM pkm.entries; \

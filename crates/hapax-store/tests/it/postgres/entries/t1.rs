@@ -27,13 +27,10 @@ async fn opened() -> (Database, PgLedger) {
 }
 
 fn own(text: &str) -> NewItem {
-    NewItem {
-        entry_id: None,
-        text: ItemText {
-            clean_text: text.to_owned(),
-            ..ItemText::default()
-        },
-    }
+    NewItem::Own(ItemText {
+        clean_text: text.to_owned(),
+        ..ItemText::default()
+    })
 }
 
 fn new(id: u128, items: Vec<NewItem>) -> NewBatch {
@@ -54,10 +51,7 @@ async fn add(ledger: &PgLedger, of: u128, id: u128, items: Vec<NewItem>) -> Batc
 async fn entry(ledger: &PgLedger, of: u128, text: &str) -> NewItem {
     let incoming = draft(&json!({"source": "web", "clean_text": text}));
     let done = write(ledger, of, vec![incoming]).await;
-    NewItem {
-        entry_id: Some(row(&done[0]).1.entry_id),
-        ..own(text)
-    }
+    NewItem::of_row(&row(&done[0]).1).expect("it has a text")
 }
 
 async fn items(ledger: &PgLedger, of: u128, batch: &Batch) -> Vec<Item> {
@@ -131,7 +125,10 @@ async fn nodes_that_settle_the_same_entries_in_any_order_lose_nothing() {
     let numbers: Vec<i64> = entries
         .iter()
         .rev()
-        .filter_map(|one| one.entry_id)
+        .filter_map(|one| match one {
+            NewItem::OfEntry { entry_id, .. } => Some(*entry_id),
+            NewItem::Own(_) => None,
+        })
         .collect();
     settles.push(tokio::spawn(async move {
         let change = |entry_id: &i64| {

@@ -1,13 +1,16 @@
-//! Lists the files of the dashboard, so that they are compiled into the program. It builds nothing.
+//! Lists the files of the dashboard, so that they are compiled into the program, and says what it is built from. It builds
+//! nothing.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
     let folder = root.join("dashboard");
     println!("cargo::rerun-if-changed=build.rs");
+    say_what_is_built(&root)?;
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     list(&folder, "", &mut files)?;
@@ -24,6 +27,30 @@ fn main() -> io::Result<()> {
     text.push(']');
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
     fs::write(out.join("dashboard.rs"), text)
+}
+
+/// The target, and the commit where it is known: from git, or from `HAPAX_BUILD_COMMIT` where the sources come without it. Only
+/// another branch is noticed by itself, so that a commit alone builds nothing anew.
+fn say_what_is_built(root: &Path) -> io::Result<()> {
+    let target = env::var("TARGET").map_err(io::Error::other)?;
+    println!("cargo::rustc-env=HAPAX_BUILD_TARGET={target}");
+    println!("cargo::rerun-if-env-changed=HAPAX_BUILD_COMMIT");
+    let git = |arguments: &[&str]| {
+        let answer = Command::new("git")
+            .args(arguments)
+            .current_dir(root)
+            .output();
+        let text = answer.ok().filter(|answer| answer.status.success())?;
+        Some(String::from_utf8(text.stdout).ok()?.trim().to_owned())
+    };
+    if let Some(head) = git(&["rev-parse", "--path-format=absolute", "--git-path", "HEAD"]) {
+        println!("cargo::rerun-if-changed={head}");
+    }
+    let given = env::var("HAPAX_BUILD_COMMIT").ok();
+    if let Some(commit) = given.or_else(|| git(&["rev-parse", "HEAD"])) {
+        println!("cargo::rustc-env=HAPAX_BUILD_COMMIT={commit}");
+    }
+    Ok(())
 }
 
 /// The files beneath `folder` that a browser asks for, by their names in it.

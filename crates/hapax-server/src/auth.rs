@@ -36,7 +36,7 @@ pub(crate) const TELEGRAM_PATH: &str = "/ingest/telegram/update";
 const TELEGRAM_HEADER: &str = "x-telegram-bot-api-secret-token";
 
 /// What a valid credential stands for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) tenant: Tenant,
     pub(crate) role: Role,
@@ -48,7 +48,7 @@ impl Identity {
         Self {
             tenant: token.tenant,
             role: token.role,
-            caller: Caller::Token(token.id),
+            caller: Caller::Token(token.id, token.name.clone()),
         }
     }
 }
@@ -83,10 +83,10 @@ pub(crate) fn peer(extensions: &Extensions) -> IpAddr {
 }
 
 /// Which credential asks, as the audit trail names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Caller {
-    /// The token with this id.
-    Token(TokenId),
+    /// The token with this id, and its name if it has one.
+    Token(TokenId, Option<Arc<str>>),
     /// HAPAX_TOKEN.
     Configured,
     /// A webhook with the secret in HAPAX_TELEGRAM_SECRET.
@@ -97,12 +97,12 @@ pub(crate) enum Caller {
 
 impl Caller {
     /// Who that is for keys that are derived; `None` where it is nobody in particular.
-    pub(crate) fn principal(self) -> Option<Principal> {
+    pub(crate) fn principal(&self) -> Option<Principal> {
+        let of = |text: &str| Some(Principal::of_parts("caller", &[text.as_bytes()]));
         match self {
-            Caller::Token(_) | Caller::Configured | Caller::Telegram => Some(Principal::of_parts(
-                "caller",
-                &[self.to_string().as_bytes()],
-            )),
+            // Its name is for people: the keys of a token do not depend on it.
+            Caller::Token(id, _) => of(&format!("token {id}")),
+            Caller::Configured | Caller::Telegram => of(&self.to_string()),
             Caller::Local => None,
         }
     }
@@ -111,7 +111,8 @@ impl Caller {
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Caller::Token(id) => write!(f, "token {id}"),
+            Caller::Token(id, None) => write!(f, "token {id}"),
+            Caller::Token(id, Some(name)) => write!(f, "token {id} ({name})"),
             Caller::Configured => f.write_str("HAPAX_TOKEN"),
             Caller::Telegram => f.write_str("telegram webhook"),
             Caller::Local => f.write_str("local"),
@@ -217,8 +218,8 @@ impl Gate {
         };
         rates::admit(self.rates.as_deref(), identity.tenant).await?;
         let (holder, key) = match (identity.caller, token::read(credential)) {
-            (Caller::Token(id), Some((_, key))) => (Holder::Token(id), key),
-            (Caller::Token(_) | Caller::Configured | Caller::Telegram | Caller::Local, _) => {
+            (Caller::Token(id, _), Some((_, key))) => (Holder::Token(id), key),
+            (Caller::Token(..) | Caller::Configured | Caller::Telegram | Caller::Local, _) => {
                 (Holder::Configured, hash)
             }
         };

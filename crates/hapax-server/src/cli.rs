@@ -1,27 +1,84 @@
 //! The command line: names, flags and help. What a command does is in `cmd`.
 
+mod help;
+mod manage;
+mod place;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
-use hapax_core::Tenant;
+use anyhow::Result;
+use clap::{Args, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use hapax_core::canonical::Profile;
-use hapax_core::entry::Schema;
-use hapax_core::job::{JobId, JobKind, State};
-use hapax_store::{Role, TokenId};
 
-use crate::config::{Flags, RedisMode};
+use crate::config::Flags;
+use crate::exit::Usage;
 use crate::import::asked;
+
+pub(crate) use help::command;
+pub(crate) use manage::{
+    Jobs, JobsList, JobsRetry, Keys, Policies, PoliciesRm, PoliciesSet, Settle, Token, Vault,
+};
+pub(crate) use place::{OfTenant, Plain, Store};
 
 /// Idempotency keys as a service: a key is claimed once, and its outcome is recorded once.
 ///
 /// Without a command, serves.
 #[derive(Parser, Debug)]
-#[command(name = "hapax", version, args_conflicts_with_subcommands = true, after_help = PRECEDENCE)]
+#[command(name = "hapax", version, after_help = PRECEDENCE)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) serve: Serve,
+    /// Print JSON.
+    #[arg(long, global = true, hide = true)]
+    json: bool,
+}
+
+impl Cli {
+    /// Reads the command line. Help and what cannot be read end the process.
+    ///
+    /// # Errors
+    /// [`Usage`] for flags that mean nothing where they stand.
+    pub(crate) fn parse_process() -> Result<Self> {
+        let matches = command().get_matches();
+        let read = Self::from_arg_matches(&matches);
+        read.unwrap_or_else(|why| why.exit()).checked()
+    }
+
+    /// The flags of `serve` stand alone or after it, and `--json` is for commands that print something.
+    fn checked(self) -> Result<Self> {
+        let Serve {
+            listen,
+            insecure_no_auth,
+            no_worker,
+            store: _,
+        } = &self.serve;
+        let misplaced = [
+            ("--listen", listen.is_some()),
+            ("--insecure-no-auth", *insecure_no_auth),
+            ("--no-worker", *no_worker),
+        ];
+        let misplaced = misplaced.into_iter().find(|(_, is_given)| *is_given);
+        if let (Some((flag, _)), Some(_)) = (misplaced, &self.command) {
+            return Err(Usage::hinted(
+                format!("{flag} stands before a command"),
+                format!("put it after the command: hapax serve {flag} …"),
+            ));
+        }
+        let prints = !matches!(
+            self.command,
+            None | Some(Command::Serve(_) | Command::Proxy(_) | Command::Worker(_))
+        );
+        if self.json && !prints {
+            return Err(Usage::hinted(
+                "--json is not for servers",
+                "for JSON log lines set log_format = \"json\", or HAPAX_LOG_FORMAT=json",
+            ));
+        }
+        Ok(self)
+    }
 }
 
 const PRECEDENCE: &str =
@@ -73,46 +130,38 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Print the OpenAPI document of the HTTP API.
     Openapi,
+    /// Print the configuration: the defaults, or what is in force here; or check it.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the script that completes commands and flags in a shell.
+    Completions {
+        /// bash, zsh or fish.
+        shell: Shell,
+    },
+    /// Print the manual page, in roff.
+    Man,
+    /// Print the version, and what it was built from.
+    Version {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
-/// Where the store is.
-#[derive(Args, Debug, Default, Clone)]
-pub(crate) struct Store {
-    /// Config file, TOML.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Folder for everything that is not the database [default: hapax-data].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// `sqlite:PATH` or `postgres://…` [default: SQLite in the data folder].
-    #[arg(long, value_name = "URL")]
-    pub(crate) database: Option<String>,
-    /// `redis://…` or `redis+cluster://…`: answers replays in front of the database [default: none].
-    #[arg(long, value_name = "URL")]
-    pub(crate) redis: Option<String>,
-    /// What Redis is for: `cache`, or `ledger` to claim keys in Redis alone, best effort [default: cache].
-    #[arg(long, value_name = "MODE", value_enum)]
-    pub(crate) redis_mode: Option<RedisMode>,
-}
-
-impl Store {
-    pub(crate) fn flags(&self) -> Flags {
-        let Self {
-            config,
-            data,
-            database,
-            redis,
-            redis_mode,
-        } = self.clone();
-        Flags {
-            config,
-            data,
-            database,
-            redis,
-            redis_mode,
-            listen: None,
-        }
-    }
+#[derive(Subcommand, Debug)]
+pub(crate) enum ConfigCommand {
+    /// Print a config file with every key, its default and what it means.
+    Default,
+    /// Print every key as flags, variables and the config file set it here, without passwords.
+    Show {
+        #[command(flatten)]
+        plain: Plain,
+    },
+    /// Read flags, variables and the config file, and say what is wrong.
+    Check {
+        #[command(flatten)]
+        plain: Plain,
+    },
 }
 
 #[derive(Args, Debug, Default)]
@@ -231,16 +280,6 @@ pub(crate) struct Doctor {
     pub(crate) plain: Plain,
 }
 
-/// A command with nothing but the store and the form of its output.
-#[derive(Args, Debug)]
-pub(crate) struct Plain {
-    #[command(flatten)]
-    pub(crate) store: Store,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
     /// Without any of these: a temporary SQLite ledger.
@@ -273,200 +312,6 @@ pub(crate) struct Key {
     pub(crate) file: PathBuf,
 }
 
-#[derive(Subcommand, Debug)]
-pub(crate) enum Token {
-    /// Make a token and print it, once.
-    Create {
-        /// Whose token: a UUID, or `default`.
-        #[arg(long)]
-        tenant: Tenant,
-        /// owner, writer or viewer.
-        #[arg(long)]
-        role: Role,
-        #[command(flatten)]
-        plain: Plain,
-    },
-    /// List all tokens, without their secrets.
-    List {
-        #[command(flatten)]
-        plain: Plain,
-    },
-    /// Make a token useless, within a second.
-    Revoke {
-        /// The token's id, as `hapax token list` shows it.
-        id: TokenId,
-        #[command(flatten)]
-        plain: Plain,
-    },
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum Keys {
-    /// List keys, newest first.
-    List {
-        /// Only this route, such as `POST:payments`.
-        #[arg(long)]
-        route: Option<String>,
-        /// Only this state: held, in_doubt, settled or erased.
-        #[arg(long)]
-        state: Option<String>,
-        /// At most this many.
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// Show one key.
-    Show {
-        /// The key's id.
-        id: hapax_core::RecordId,
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// Remove one key, so that its next use runs as new.
-    Rm {
-        /// The key's id.
-        id: hapax_core::RecordId,
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// End doubt about one key: say what was answered, or that it did not happen.
-    Settle(Settle),
-    /// Erase what is stored under one key, or about one subject; a later use is told so and does not run.
-    Erase {
-        /// The key's id.
-        #[arg(required_unless_present = "subject")]
-        id: Option<hapax_core::RecordId>,
-        /// Everything about this subject, where the routes say who that is.
-        #[arg(long, conflicts_with = "id")]
-        subject: Option<String>,
-        #[command(flatten)]
-        of: OfTenant,
-    },
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Settle {
-    /// The key's id.
-    pub(crate) id: hapax_core::RecordId,
-    /// It did not happen: its next use runs as new.
-    #[arg(long, conflicts_with_all = ["status", "header", "body"], required_unless_present = "status")]
-    pub(crate) release: bool,
-    /// It happened, and this was the status of the answer.
-    #[arg(long)]
-    pub(crate) status: Option<u16>,
-    /// A header of the answer, `name: value`; may be given again.
-    #[arg(long, value_name = "HEADER")]
-    pub(crate) header: Vec<String>,
-    /// The file that holds the body of the answer; `-` is standard input.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) body: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) of: OfTenant,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum Jobs {
-    /// List jobs, newest first.
-    List(JobsList),
-    /// Show one job with its operations.
-    Show {
-        /// The job's id.
-        #[arg(value_parser = JobId::new)]
-        id: JobId,
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// Count jobs by kind and state.
-    Stats {
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// Have failed or given-up jobs start over, at once and with all their attempts.
-    Retry(JobsRetry),
-    /// Show who holds which job, and for how long.
-    Leases {
-        #[command(flatten)]
-        of: OfTenant,
-    },
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct JobsList {
-    /// Only in this state, such as PLANNED or DEAD.
-    #[arg(long)]
-    pub(crate) state: Option<State>,
-    /// Only of this kind, such as download.
-    #[arg(long, value_parser = JobKind::new)]
-    pub(crate) kind: Option<JobKind>,
-    /// Only of this work.
-    #[arg(long, value_name = "WORK")]
-    pub(crate) work_id: Option<String>,
-    /// Only those that somebody holds now.
-    #[arg(long)]
-    pub(crate) held: bool,
-    /// At most this many.
-    #[arg(long, default_value_t = 50)]
-    pub(crate) limit: usize,
-    #[command(flatten)]
-    pub(crate) of: OfTenant,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct JobsRetry {
-    /// The jobs' ids.
-    #[arg(value_name = "ID", value_parser = JobId::new, required_unless_present = "state")]
-    pub(crate) ids: Vec<JobId>,
-    /// Every job in this state: FAILED or DEAD.
-    #[arg(long, conflicts_with = "ids")]
-    pub(crate) state: Option<State>,
-    #[command(flatten)]
-    pub(crate) of: OfTenant,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum Policies {
-    /// List the policies of entries' keys.
-    List {
-        /// pkm or pkm_test [default: the one that the test mode points at].
-        #[arg(long)]
-        schema: Option<Schema>,
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// Change a policy, or add it. What is not said stays.
-    Set(PoliciesSet),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct PoliciesSet {
-    /// The policy's name, such as telegram_link_v1.
-    pub(crate) key: String,
-    /// What happens to an entry whose key is there: skip or update.
-    #[arg(long, value_name = "ACTION")]
-    pub(crate) conflict_action: Option<String>,
-    /// The columns that an update may change, separated by commas; `*` for all that come in.
-    #[arg(long, value_name = "COLUMNS")]
-    pub(crate) update_fields: Option<String>,
-    /// Whether the secondary key alone makes an entry the same one: always or only_if_primary_missing.
-    #[arg(long, value_name = "WORD")]
-    pub(crate) secondary_match: Option<String>,
-    /// true or false: a disabled policy takes nothing in.
-    #[arg(long, value_name = "BOOL")]
-    pub(crate) enabled: Option<bool>,
-    /// Which source it is for, to be read by people.
-    #[arg(long)]
-    pub(crate) source: Option<String>,
-    /// Which content it is for, to be read by people.
-    #[arg(long)]
-    pub(crate) content_type: Option<String>,
-    /// Only in pkm or pkm_test [default: in both, so that they behave alike].
-    #[arg(long)]
-    pub(crate) schema: Option<Schema>,
-    #[command(flatten)]
-    pub(crate) of: OfTenant,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct Reconcile {
     /// The folder with the unfinished files of downloads.
@@ -479,54 +324,49 @@ pub(crate) struct Reconcile {
     pub(crate) plain: Plain,
 }
 
-#[derive(Subcommand, Debug)]
-pub(crate) enum Vault {
-    /// Wrap every tenant's key by HAPAX_KEK, with the old master key in HAPAX_KEK_PREVIOUS.
-    Rotate {
-        #[command(flatten)]
-        plain: Plain,
-    },
-    /// Give a tenant a new data key. What is stored stays readable.
-    Renew {
-        #[command(flatten)]
-        of: OfTenant,
-    },
-    /// Delete a tenant's keys: what is stored for it is never readable again.
-    Shred {
-        /// Whose keys: a UUID, or `default`.
-        #[arg(long)]
-        tenant: Tenant,
-        /// Really do it.
-        #[arg(long)]
-        yes: bool,
-        #[command(flatten)]
-        plain: Plain,
-    },
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct OfTenant {
-    /// Whose: a UUID, or `default`.
-    #[arg(long, default_value = "default")]
-    pub(crate) tenant: Tenant,
-    #[command(flatten)]
-    pub(crate) plain: Plain,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    fn read(arguments: &[&str]) -> Cli {
+        let matches = command().try_get_matches_from(arguments).unwrap();
+        Cli::from_arg_matches(&matches).unwrap()
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        <Cli as clap::CommandFactory>::command().debug_assert();
     }
 
     #[test]
     fn serve_is_what_happens_without_a_command() {
-        let cli = Cli::try_parse_from(["hapax", "--listen", "127.0.0.1:0"]).unwrap();
+        let cli = read(&["hapax", "--listen", "127.0.0.1:0"]);
         assert!(cli.command.is_none());
         assert_eq!(cli.serve.listen.as_deref(), Some("127.0.0.1:0"));
+    }
+
+    #[test]
+    fn what_every_command_takes_stands_before_it_or_after_it() {
+        for arguments in [
+            ["hapax", "--data", "d", "--json", "keys", "list"],
+            ["hapax", "keys", "--data", "d", "list", "--json"],
+            ["hapax", "keys", "list", "--data", "d", "--json"],
+        ] {
+            let cli = read(&arguments).checked().unwrap();
+            let Some(Command::Keys(Keys::List { of, .. })) = cli.command else {
+                panic!("{arguments:?}");
+            };
+            assert_eq!(of.plain.store.data, Some(PathBuf::from("d")));
+            assert!(of.plain.json);
+        }
+    }
+
+    #[test]
+    fn flags_of_serve_before_another_command_are_refused() {
+        for flag in ["--no-worker", "--insecure-no-auth", "--listen=a:1"] {
+            assert!(read(&["hapax", flag, "serve"]).checked().is_err(), "{flag}");
+            assert!(read(&["hapax", "serve", flag]).checked().is_ok(), "{flag}");
+        }
+        assert!(read(&["hapax", "--json"]).checked().is_err());
     }
 }

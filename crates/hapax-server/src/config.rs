@@ -8,6 +8,7 @@ mod metrics;
 pub(crate) mod proxy;
 mod routes;
 mod secrets;
+mod spelling;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) use metrics::MetricsOpen;
 pub(crate) use routes::{Profile, UsualRoute};
 use secrets::LITELLM_KEYS;
 pub(crate) use secrets::{TELEGRAM_SECRET, gateway_token, litellm_key, telegram_secret, token};
+pub(crate) use spelling::{misspelt_variables, nearest};
 
 /// Every key of the config file. `hapax.default.toml` explains each of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -262,7 +264,7 @@ impl Config {
         }
         let mut config: Self = table
             .try_into()
-            .map_err(|why: toml::de::Error| Usage::error(why.to_string()))?;
+            .map_err(|why: toml::de::Error| spelling::refused(&why.to_string()))?;
         flags.apply(&mut config);
         config.check()?;
         Ok(config)
@@ -312,6 +314,7 @@ impl Config {
             1,
         )?;
         self.check_tracking_parameters()?;
+        crate::log::filter(&self.log)?;
         crate::otlp::check(&self.otlp_endpoint)?;
         self.proxy.check()?;
         self.tokens()?;
@@ -385,28 +388,6 @@ pub(crate) fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-/// Variables that begin with `HAPAX_` and mean nothing here, so that a misspelt one is noticed.
-pub(crate) fn unknown_variables() -> Result<Vec<String>> {
-    let known = Config::default().table()?;
-    let is_known = |name: &str| {
-        name == "HAPAX_CONFIG"
-            || name == "HAPAX_TOKEN"
-            || name == TELEGRAM_SECRET
-            || name == crate::auth::SESSION_SECRET
-            || LITELLM_KEYS.contains(&name)
-            || name == "HAPAX_DASHBOARD_DIR"
-            || name == "HAPAX_KEK"
-            || name == "HAPAX_KEK_PREVIOUS"
-            || name.starts_with("HAPAX_TEST_")
-            || known.keys().any(|key| variable(key) == name)
-            || proxy::is_variable(name)
-    };
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    Ok(names
-        .filter(|name| name.starts_with("HAPAX_") && !is_known(name))
-        .collect())
-}
-
 fn variable(key: &str) -> String {
     format!("HAPAX_{}", key.to_ascii_uppercase())
 }
@@ -417,7 +398,7 @@ fn read(path: &Path) -> Result<Table> {
         Usage::error(format!("reading the config file {}: {why}", path.display()))
     })?;
     toml::from_str::<Config>(&text)
-        .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?;
+        .map_err(|why| spelling::refused(&format!("{}: {why}", path.display())))?;
     toml::from_str(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
 }
 

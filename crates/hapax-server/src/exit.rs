@@ -1,8 +1,13 @@
 //! How the program ends: 0 done, 1 failed or refused to start unsafely, 2 wrong use.
 //! It prints nothing; `main` does.
 
+mod hint;
+
 use std::fmt;
 use std::process::ExitCode;
+
+/// Stands before the sentence that says what to do next.
+const HINT: &str = "\nhint: ";
 
 /// The program was told something it cannot follow: exit code 2.
 #[derive(Debug)]
@@ -12,6 +17,16 @@ impl Usage {
     pub(crate) fn error(message: impl Into<String>) -> anyhow::Error {
         Self(message.into()).into()
     }
+
+    /// The same, with what to do next.
+    pub(crate) fn hinted(message: impl fmt::Display, hint: impl fmt::Display) -> anyhow::Error {
+        Self::error(format!("{message}{HINT}{hint}"))
+    }
+}
+
+/// It did not work, for a reason that has a way out: exit code 1.
+pub(crate) fn hinted(message: impl fmt::Display, hint: impl fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("{message}{HINT}{hint}")
 }
 
 impl fmt::Display for Usage {
@@ -67,17 +82,43 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     kind == Some(std::io::ErrorKind::BrokenPipe)
 }
 
-/// The error and its causes on one line. A cause that the error has said already is not said again.
+/// The error with its causes, and below it what to do next.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let mut text = String::new();
+    let (message, hint) = told(error);
+    format!("{message}{HINT}{hint}")
+}
+
+/// The error with its causes, each said once, and what to do next.
+pub(crate) fn told(error: &anyhow::Error) -> (String, String) {
+    let (mut text, mut said) = (String::new(), None);
     for cause in error.chain().map(ToString::to_string) {
+        let cause = match cause.split_once(HINT) {
+            Some((cause, hint)) => {
+                said.get_or_insert_with(|| hint.to_owned());
+                cause
+            }
+            None => &cause,
+        };
+        add(&mut text, cause.trim_end());
+    }
+    let hint = said.unwrap_or_else(|| hint::of(error, &text));
+    (text, hint)
+}
+
+/// Adds a cause, without what the errors above it have said already.
+fn add(text: &mut String, cause: &str) {
+    if text.contains(cause) {
+        return;
+    }
+    for part in cause.split(": ") {
+        // SQLite's number says what its words say.
         if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
+            text.push_str(part);
+        } else if !part.starts_with("Error code ") && text.rsplit(": ").next() != Some(part) {
+            text.push_str(": ");
+            text.push_str(part);
         }
     }
-    text
 }
 
 /// Whether everything worth saying has been said.
@@ -107,17 +148,28 @@ mod tests {
             .because("no such role");
         let error = anyhow::Error::from(cause).context("opening postgres://h/d");
         assert_eq!(
-            describe(&error),
+            told(&error).0,
             "opening postgres://h/d: opening a session: no such role"
         );
         assert_eq!(
             format!("{:?}", code(&error)),
             format!("{:?}", ExitCode::FAILURE)
         );
+        let refused = anyhow::anyhow!("error connecting: refused: refused").context("connecting");
+        assert_eq!(told(&refused).0, "connecting: error connecting: refused");
         let usage = Usage::error("no").context("reading");
         assert_eq!(
             format!("{:?}", code(&usage)),
             format!("{:?}", ExitCode::from(2))
+        );
+    }
+
+    #[test]
+    fn a_hint_stands_at_the_end_on_a_line_of_its_own() {
+        let error = Usage::hinted("no upstream", "name one").context("reading the flags");
+        assert_eq!(
+            describe(&error),
+            "reading the flags: no upstream\nhint: name one"
         );
     }
 }

@@ -69,7 +69,7 @@ async fn kept(store: &Store, path: PathBuf, text: &str) -> Result<Credential> {
         None if !store.tokens.list_tokens().await?.is_empty() => Ok(Credential::Unknown),
         None => {
             let created_at = store.ledger.now();
-            let (tenant, role, revoked_at) = (Tenant::DEFAULT, Role::Owner, None);
+            let (tenant, role) = (Tenant::DEFAULT, Role::Owner);
             store
                 .tokens
                 .put_token(Token {
@@ -78,7 +78,8 @@ async fn kept(store: &Store, path: PathBuf, text: &str) -> Result<Credential> {
                     role,
                     secret_sha256,
                     created_at,
-                    revoked_at,
+                    revoked_at: None,
+                    name: None,
                 })
                 .await?;
             Ok(Credential::Kept(path))

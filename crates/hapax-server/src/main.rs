@@ -37,8 +37,6 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::Cli;
 
 /// Entries, records and bodies are made on one thread and let go of on another, which the system's allocator is slow at.
@@ -46,11 +44,11 @@ use crate::cli::Cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match cmd::run(Cli::parse()) {
+    match Cli::parse_process().and_then(cmd::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !exit::is_quiet(&error) {
-                out::note(&format!("hapax: {}", exit::describe(&error)));
+                out::error(&error);
             }
             exit::code(&error)
         }

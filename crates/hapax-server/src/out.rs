@@ -4,7 +4,12 @@
 use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
-use comfy_table::{Cell, Color, Table, presets};
+use comfy_table::{
+    Cell, Color, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table,
+    TableStyle,
+};
+
+use crate::exit;
 
 /// Prints `text` and a newline, and flushes. An error of kind `BrokenPipe` is for `main` to swallow.
 pub(crate) fn line(text: &str) -> Result<()> {
@@ -28,6 +33,17 @@ pub(crate) fn json(document: &serde_json::Value) -> Result<()> {
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
+
+/// Says on standard error why the program fails, and what to do next.
+pub(crate) fn error(error: &anyhow::Error) {
+    note(&format!("hapax: {}", exit::describe(error)));
+}
+
+/// A rule under the head, and none between rows.
+const STYLE: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::new(' ', ' ', ' '))
+    .header_separator(LineStyle::new('─', '─', '─', '─'))
+    .content_lines(ContentLineStyle::new(' ', ' ', ' '));
 
 /// How good a cell's news is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,21 +74,64 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<Field>]) -> Result<()> {
     let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(STYLE)
+        // As wide as the terminal; what does not fit goes on in the next line of its cell.
+        .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(head.to_vec());
     for row in rows {
         table.add_row(row.iter().map(|field| cell(field, coloured)));
     }
-    line(&table.to_string())
+    keep_ids_whole(&mut table);
+    line(&table.trim_fmt())
+}
+
+/// The first column of most tables is what the next command is given: it is not broken, where there is room.
+fn keep_ids_whole(table: &mut Table) {
+    let first = table.column_max_content_widths().first().copied();
+    let has_room = |width: u16| table.width().is_some_and(|whole| width < whole / 2);
+    if first.is_some_and(has_room)
+        && let Some(column) = table.column_mut(0)
+    {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
 }
 
 fn cell((text, tone): &Field, coloured: bool) -> Cell {
-    let cell = Cell::new(text);
+    let cell = Cell::new(in_short(text));
     match tone {
         Tone::Plain => cell,
         Tone::Good | Tone::Warn | Tone::Bad if !coloured => cell,
         Tone::Good => cell.fg(Color::Green),
         Tone::Warn => cell.fg(Color::Yellow),
         Tone::Bad => cell.fg(Color::Red),
+    }
+}
+
+/// A time without what a person does not read; anything else as it is.
+fn in_short(text: &str) -> String {
+    let form = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        10 => byte == b'T',
+        13 | 16 => byte == b':',
+        19 => byte == b'.',
+        23 => byte == b'Z',
+        _ => byte.is_ascii_digit(),
+    };
+    if text.len() == 24 && text.bytes().enumerate().all(form) {
+        return text[..19].replace('T', " ");
+    }
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_shown_to_the_second_and_nothing_else_is_touched() {
+        assert_eq!(in_short("2026-11-19T06:19:42.679Z"), "2026-11-19 06:19:42");
+        for text in ["", "-", "2026-11-19T06:19:42Z", "11111111-1111-1111-11111"] {
+            assert_eq!(in_short(text), text);
+        }
     }
 }

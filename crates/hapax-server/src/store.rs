@@ -20,7 +20,7 @@ use hapax_store::vault::{MasterKey, TenantKeys, Vault};
 use hapax_store::{PgLedger, SqliteLedger, Tokens};
 
 use crate::config::{self, Config};
-use crate::exit::Usage;
+use crate::exit::{self, Usage};
 
 /// An open store: its ledger, its jobs, its snapshots, its entries, their imports and enrichment, its tokens and its tenants' keys.
 #[derive(Clone)]
@@ -49,6 +49,29 @@ impl Store {
     pub(crate) async fn open(config: &Config) -> Result<Self> {
         let store = Self::open_database(config).await?;
         redis::beside(store, config).await
+    }
+
+    /// Opens a store that somebody has made. Nothing is made: a command in a wrong folder leaves no database behind.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`], and one that names the database that was looked for.
+    pub(crate) async fn open_made(config: &Config) -> Result<Self> {
+        let database = Database::of(config)?;
+        if !database.is_made().await? {
+            let hint = match &database {
+                Database::Sqlite(_) => {
+                    "run it where `hapax serve` runs, or name that place: --data DIR or --database URL"
+                }
+                Database::Postgres(_) => {
+                    "is it the right one? `hapax migrate` makes the tables of hapax in it"
+                }
+            };
+            return Err(exit::hinted(
+                format!("there is no database of hapax at {database}"),
+                hint,
+            ));
+        }
+        Self::open(config).await
     }
 
     /// An engine on its ledger, with the cache in front if there is one.
@@ -275,9 +298,26 @@ impl Database {
         {
             Some(path) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
             // What was given may hold a password, so it is not repeated.
-            Some(_) | None => Err(Usage::error(
+            Some(_) | None => Err(Usage::hinted(
                 "the database is neither sqlite:PATH nor postgres://…",
+                "--database sqlite:PATH or --database postgres://USER@HOST/DATABASE",
             )),
+        }
+    }
+}
+
+impl Database {
+    /// Whether hapax has been here.
+    async fn is_made(&self) -> Result<bool> {
+        match self {
+            Self::Sqlite(path) => {
+                let found = path.try_exists();
+                found.with_context(|| format!("looking for {self}"))
+            }
+            Self::Postgres(url) => {
+                let made = PgLedger::is_made(url).await;
+                made.with_context(|| format!("opening {self}"))
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The text of an access token, `hpx_<id>_<secret>`: making, reading and hashing it.
 //! Who may do what with it is said in `auth`.
 
-use anyhow::{Result, anyhow};
+use anyhow::anyhow;
 use data_encoding::BASE32_DNSSEC;
 use hapax_core::{Tenant, Time};
 use hapax_store::{Role, Token, TokenId};
@@ -14,11 +14,32 @@ pub(crate) struct Minted {
     pub(crate) text: String,
 }
 
+/// The longest name of a token, in characters.
+const NAME_CHARS_MAX: usize = 100;
+
+/// A name for a token, if it is one that stands in a line.
+///
+/// # Errors
+/// What a name may be.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let fits = !text.is_empty()
+        && text.chars().nth(NAME_CHARS_MAX).is_none()
+        && !text.contains(char::is_control);
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "a name has 1 to {NAME_CHARS_MAX} characters and no line breaks"
+        ))
+    }
+}
+
 /// Makes a token with a 256-bit random secret.
 ///
 /// # Errors
 /// When the system gives no random bytes.
-pub(crate) fn mint(tenant: Tenant, role: Role, now: Time) -> Result<Minted> {
+pub(crate) fn mint(tenant: Tenant, role: Role, now: Time) -> anyhow::Result<Minted> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|why| anyhow!("asking the system for random bytes: {why}"))?;
@@ -34,6 +55,7 @@ pub(crate) fn mint(tenant: Tenant, role: Role, now: Time) -> Result<Minted> {
             secret_sha256,
             created_at: now,
             revoked_at: None,
+            name: None,
         },
         text,
     })

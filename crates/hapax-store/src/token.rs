@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use hapax_core::{Answer, Tenant, Time};
 use uuid::Uuid;
@@ -116,11 +117,13 @@ pub struct Token {
     pub created_at: Time,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Time>,
+    /// What people call it.
+    pub name: Option<Arc<str>>,
 }
 
 /// The seam for access tokens, and for the sessions that were ended before them.
 pub trait Tokens: Send + Sync + 'static {
-    /// Stores a token. Storing one whose id exists replaces its secret, tenant and role and lifts a
+    /// Stores a token. Storing one whose id exists replaces its secret, tenant, role and name and lifts a
     /// revocation: that is how a token set by configuration is kept current.
     fn put_token(&self, token: Token) -> Answer<'_, ()>;
 

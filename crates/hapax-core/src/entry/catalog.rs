@@ -200,6 +200,10 @@ pub trait Catalog: Send + Sync + 'static {
         change: PolicyChange,
     ) -> Answer<'_, Policy>;
 
+    /// Removes a policy; false if there is none of this name. What was kept under it stays. A tenant that has none left
+    /// gets the seeds again at its next look.
+    fn remove_policy(&self, tenant: Tenant, target: Target, key: String) -> Answer<'_, bool>;
+
     /// Whether the test mode is on, as it is stored.
     fn test_mode(&self, tenant: Tenant) -> Answer<'_, bool>;
 

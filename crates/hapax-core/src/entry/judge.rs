@@ -223,7 +223,9 @@ fn unknown(key: &str) -> Refused {
     let shown: String = key.chars().take(100).collect();
     Refused::new(
         "unknown_policy",
-        format!("there is no policy {shown:?}; add it with PUT /v1/policies or hapax policies set"),
+        format!(
+            "there is no policy {shown:?}; add it with PUT /v1/policies or hapax policies set --create"
+        ),
     )
 }
 

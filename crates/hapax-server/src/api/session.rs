@@ -64,6 +64,10 @@ pub(super) struct Shown {
     role: &'static str,
     /// The id of the token, or HAPAX_TOKEN; nothing where no token is asked for.
     token_id: Option<String>,
+    /// The name that the token was made with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    token_name: Option<String>,
     /// When the session ends; a token by itself does not end.
     #[schema(format = DateTime)]
     expires_at: Option<String>,
@@ -81,10 +85,10 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Extension(signed): Extension<Signed>,
 ) -> ([(HeaderName, &'static str); 1], Answer<Shown>) {
-    let token_id = match caller {
-        Caller::Token(id) => Some(id.to_string()),
-        Caller::Configured | Caller::Telegram => Some(caller.to_string()),
-        Caller::Local => None,
+    let (token_id, token_name) = match &caller {
+        Caller::Token(id, name) => (Some(id.to_string()), name.as_deref().map(str::to_owned)),
+        Caller::Configured | Caller::Telegram => (Some(caller.to_string()), None),
+        Caller::Local => (None, None),
     };
     let expires_at = match signed {
         Signed::Session(until) => Some(until.to_string()),
@@ -98,6 +102,7 @@ pub(super) async fn show(
         tenant: tenant.to_string(),
         role: role.as_str(),
         token_id,
+        token_name,
         expires_at,
         auth,
     };

@@ -41,8 +41,9 @@ impl Default for Confirmed {
 impl Confirmed {
     /// The identity behind the credential with this hash, if it was confirmed a moment ago.
     pub(super) fn trusted(&self, hash: &[u8; 32], now: Instant) -> Option<Identity> {
-        let (since, identity) = *self.locked().get(hash)?;
-        (now.saturating_duration_since(since) < TRUSTED_FOR).then_some(identity)
+        let known = self.locked();
+        let (since, identity) = known.get(hash)?;
+        (now.saturating_duration_since(*since) < TRUSTED_FOR).then(|| identity.clone())
     }
 
     /// Asks the store about a credential with `ask`. A peer that was wrong too often is told to wait, and the store is not
@@ -64,8 +65,8 @@ impl Confirmed {
         let found = ask.await?;
         drop(turn);
         let now = Instant::now();
-        if let Some(identity) = found {
-            self.keep(*hash, now, identity);
+        if let Some(identity) = &found {
+            self.keep(*hash, now, identity.clone());
         } else {
             self.looks.wrong(peer, now);
             self.locked().remove(hash);

@@ -26,7 +26,7 @@ const ALIASES: [Profile; 3] = [Profile::PyJson, Profile::PyJsonUtf8, Profile::Js
 
 pub(super) async fn run(args: &Plain) -> Result<()> {
     let config = Config::load(&args.store.flags())?;
-    let store = Store::open(&config).await?;
+    let store = Store::open_made(&config).await?;
     let line = progress(args.json);
     let filled = all(store.snapshots.as_ref(), &line).await;
     line.finish_and_clear();

@@ -1,5 +1,5 @@
 //! `hapax doctor`: looks at everything `hapax serve` needs and says what to do about what is wrong.
-//! It opens the store as `serve` would, migrations included, and changes nothing else.
+//! It opens the store as `serve` would, migrations included, tries to write where `serve` writes, and changes nothing else.
 
 mod redis;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
-use hapax_core::{Durability, Kind, Ledger, Time};
+use hapax_core::{Durability, Ledger, Time};
 use hapax_store::postgres::Protection;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -108,11 +108,10 @@ pub(super) async fn run(args: &Doctor) -> Result<()> {
     };
     let checks = match Config::load(&flags) {
         Ok(config) => checks(&config).await?,
-        Err(why) => vec![Check::fail(
-            "config",
-            why.to_string(),
-            "correct it; hapax.default.toml lists every key",
-        )],
+        Err(why) => {
+            let (found, next) = exit::told(&why);
+            vec![Check::fail("config", found, next)]
+        }
     };
     if args.plain.json {
         let items: Vec<_> = checks
@@ -135,7 +134,9 @@ pub(super) async fn run(args: &Doctor) -> Result<()> {
 }
 
 async fn checks(config: &Config) -> Result<Vec<Check>> {
-    let mut checks = vec![variables()?, folder(&config.data), disk(&config.data).await];
+    let mut checks = vec![variables()?, folder(&config.data)];
+    checks.extend(token(&config.data));
+    checks.push(disk(&config.data).await);
     // Their schemas may be in files, which only a server reads.
     if let Err(why) = config.collections() {
         let next = "correct it; docs/guides/snapshots.md shows a whole table";
@@ -148,24 +149,22 @@ async fn checks(config: &Config) -> Result<Vec<Check>> {
 }
 
 fn variables() -> Result<Check> {
-    let unknown = config::unknown_variables()?;
-    if unknown.is_empty() {
+    let misspelt = config::misspelt_variables()?;
+    if misspelt.is_empty() {
         return Ok(Check::ok("config", "every key and variable is known"));
     }
+    let (names, near): (Vec<String>, Vec<String>) = misspelt.into_iter().unzip();
     Ok(Check::warn(
         "config",
-        format!("unknown: {}", unknown.join(", ")),
-        "is a variable misspelt?",
+        format!("unknown: {}", names.join(", ")),
+        format!("did you mean {}?", near.join(", ")),
     ))
 }
 
 fn folder(data: &Path) -> Check {
     let shown = data.display().to_string();
     let Ok(found) = std::fs::metadata(data) else {
-        return Check::ok(
-            "data folder",
-            format!("{shown} is not there yet; `hapax serve` makes it"),
-        );
+        return unmade(data);
     };
     if !found.is_dir() {
         return Check::fail(
@@ -174,12 +173,11 @@ fn folder(data: &Path) -> Check {
             "move it away, or set --data",
         );
     }
-    let probe = data.join(format!(".doctor-{}", std::process::id()));
-    if let Err(why) = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)) {
+    if let Err(why) = try_to_write(data) {
         return Check::fail(
             "data folder",
             format!("{shown}: {why}"),
-            "make it writable for this user",
+            "make it writable for this user, or set --data",
         );
     }
     let mode = found.permissions().mode() & 0o777;
@@ -190,33 +188,65 @@ fn folder(data: &Path) -> Check {
             format!("chmod 700 {shown}"),
         );
     }
-    let token =
-        std::fs::metadata(data.join("token")).map(|token| token.permissions().mode() & 0o777);
-    match token {
-        Ok(mode) if mode & 0o077 != 0 => Check::warn(
+    Check::ok(
+        "data folder",
+        format!("{shown}, writable, for its owner alone"),
+    )
+}
+
+/// A data folder that `serve` would have to make.
+fn unmade(data: &Path) -> Check {
+    let shown = data.display();
+    match try_to_write(existing(data)) {
+        Ok(()) => Check::ok(
             "data folder",
-            format!("{shown}/token has mode {mode:o}"),
-            format!("chmod 600 {shown}/token"),
+            format!("{shown} is not there yet; `hapax serve` makes it"),
         ),
-        Ok(_) | Err(_) => Check::ok(
+        Err(why) => Check::fail(
             "data folder",
-            format!("{shown}, writable, for its owner alone"),
+            format!("{shown} is not there, and cannot be made: {why}"),
+            "set --data to a folder that this user can make",
         ),
     }
 }
 
+/// The folder nearest to `path` that is there.
+fn existing(path: &Path) -> &Path {
+    let there = path.ancestors().find(|above| above.exists());
+    match there {
+        Some(there) if !there.as_os_str().is_empty() => there,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+/// Writes a file, and takes it away again.
+fn try_to_write(folder: &Path) -> std::io::Result<()> {
+    let probe = folder.join(format!(".doctor-{}", std::process::id()));
+    std::fs::write(&probe, b"")?;
+    std::fs::remove_file(&probe)
+}
+
+/// The token of the first start, if it is there: whoever reads it is the owner.
+fn token(data: &Path) -> Option<Check> {
+    let path = data.join("token");
+    let shown = path.display();
+    let mode = std::fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+    Some(if mode & 0o077 == 0 {
+        Check::ok("token", format!("{shown}, for its owner alone"))
+    } else {
+        Check::warn(
+            "token",
+            format!(
+                "{shown} has mode {mode:o}: others on this machine can read it and own the data"
+            ),
+            format!("chmod 600 {shown}"),
+        )
+    })
+}
+
 /// Asks `df`, the one portable program that knows.
 async fn disk(data: &Path) -> Check {
-    let existing = data
-        .ancestors()
-        .find(|path| path.exists())
-        .unwrap_or(Path::new("."));
-    let existing = if existing.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        existing
-    }
-    .to_owned();
+    let existing = existing(data).to_owned();
     let asked = tokio::task::spawn_blocking(move || {
         std::process::Command::new("df")
             .arg("-Pk")
@@ -256,26 +286,20 @@ async fn database(config: &Config) -> Vec<Check> {
     let database = match Database::of(config) {
         Ok(database) => database,
         Err(why) => {
-            let said = why.to_string();
-            let (found, next) = said
-                .split_once("\nhint: ")
-                .unwrap_or((&said, "set --database or HAPAX_DATABASE"));
+            let (found, next) = exit::told(&why);
             return vec![Check::fail("database", found, next)];
         }
     };
     if let Database::Sqlite(path) = &database
         && !path.exists()
     {
-        return vec![Check::ok(
-            "database",
-            format!("{database} is not there yet; `hapax serve` makes it"),
-        )];
+        return vec![unmade_file(&database, path)];
     }
     let store = match timeout(WITHIN * 2, Store::open(config)).await {
         Ok(Ok(store)) => store,
         Ok(Err(why)) => {
             let mut found = ways(config, &database);
-            found.push(unopened(&database, &why));
+            found.push(unopened(&why));
             return found;
         }
         Err(_) => {
@@ -293,18 +317,24 @@ async fn database(config: &Config) -> Vec<Check> {
     found
 }
 
-fn unopened(database: &Database, why: &anyhow::Error) -> Check {
-    let found = exit::describe(why);
-    let kind = why
-        .downcast_ref::<hapax_core::Error>()
-        .map(hapax_core::Error::kind);
-    let next = match (database, kind) {
-        (_, Some(Kind::Unsafe)) => "do as it says; see docs/errors/HX005",
-        (Database::Postgres(_), _) => {
-            "is the server running, and are host, user and password right?"
-        }
-        (Database::Sqlite(_), _) => "is the file a hapax database, and writable for this user?",
-    };
+/// A file that `serve` would have to make.
+fn unmade_file(database: &Database, path: &Path) -> Check {
+    let folder = existing(path);
+    match try_to_write(folder) {
+        Ok(()) => Check::ok(
+            "database",
+            format!("{database} is not there yet; `hapax serve` makes it"),
+        ),
+        Err(why) => Check::fail(
+            "database",
+            format!("{database} cannot be made: {}: {why}", folder.display()),
+            "set --data or --database to a place where this user may write",
+        ),
+    }
+}
+
+fn unopened(why: &anyhow::Error) -> Check {
+    let (found, next) = exit::told(why);
     Check::fail("database", found, next)
 }
 

@@ -18,9 +18,9 @@ use hapax_core::job::{
 };
 use hapax_effects::download::{Code, Download, Downloaded, Folder};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 
-use super::serve::Signals;
+use super::serve::{INTERRUPT, Signals};
 use crate::cli::Download as Args;
 use crate::config::Config;
 use crate::exit::Failed;
@@ -36,8 +36,10 @@ use track::{End, Track};
 const HELD_PER_DOWNLOAD: usize = 32;
 /// How many jobs are held at most, unless more downloads than that may run at a time.
 const HELD_MAX: usize = 256;
-/// How long what is in flight may take after a signal.
+/// How long what is in flight may take after SIGTERM: whatever sends it waits for the end.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long it may take after SIGINT, which a person can send again.
+const GRACE_OF_A_PERSON: Duration = Duration::from_secs(3600);
 /// How long nothing may be heard before the database is asked whether another process did it.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -54,7 +56,8 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let place = folder.place().context("naming the folder")?;
     let begun = Instant::now();
 
-    let track = Arc::new(Track::default());
+    let shows = Bars::are_shown(args.plain.json);
+    let track = Arc::new(Track::new(shows));
     let planner = Planner {
         queue: Arc::clone(&store.queue),
         folder,
@@ -64,7 +67,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         track: Arc::clone(&track),
     };
     planner.plan(manifest).await?;
-    let bars = Bars::new(&track, args.plain.json);
+    let bars = Bars::new(&track, shows);
     let interrupted = if track.left() == 0 {
         false
     } else {
@@ -84,7 +87,13 @@ pub(super) async fn run(args: &Args) -> Result<()> {
             queue: store.queue.as_ref(),
             place: &place,
         };
-        until_done(&working, &others, (&track, &turns), &mut signals).await
+        let running = Running {
+            track: &track,
+            turns: &turns,
+            at_once: args.concurrency,
+            bars: &bars,
+        };
+        running.until_done(&working, &others, &mut signals).await
     };
     bars.finish();
     let report = Report::of(store.queue.as_ref(), &track, begun.elapsed(), interrupted).await?;
@@ -97,26 +106,68 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Works until every download of the manifest has ended, or a signal comes. Answers whether one came.
-async fn until_done(
-    working: &Worker,
-    others: &Others<'_>,
-    (track, turns): (&Track, &Semaphore),
-    signals: &mut Signals,
-) -> bool {
-    let mut interrupted = false;
-    let stop = async {
-        tokio::select! {
-            () = others.watch(track) => {}
-            _ = signals.next() => {
-                interrupted = true;
-                // Nothing new is fetched; what is being fetched has its grace.
-                turns.close();
+/// The downloads of this run.
+struct Running<'a> {
+    track: &'a Track,
+    turns: &'a Semaphore,
+    /// How many run at a time.
+    at_once: usize,
+    bars: &'a Bars,
+}
+
+impl Running<'_> {
+    /// Works until every download of the manifest has ended, or a signal comes. Answers whether one came.
+    async fn until_done(
+        &self,
+        working: &Worker,
+        others: &Others<'_>,
+        signals: &mut Signals,
+    ) -> bool {
+        let came = OnceCell::new();
+        let signals = Mutex::new(signals);
+        let stop = async {
+            let mut signals = signals.lock().await;
+            tokio::select! {
+                () = others.watch(self.track) => {}
+                name = signals.next() => {
+                    // One name, set once.
+                    let _ = came.set(name);
+                    self.close(name);
+                }
             }
+        };
+        let enough = async {
+            let grace = match came.get() {
+                Some(&INTERRUPT) => GRACE_OF_A_PERSON,
+                Some(_) | None => GRACE,
+            };
+            let mut signals = signals.lock().await;
+            // A second signal stops at once; what is on disk already is kept for the next run.
+            let _ = tokio::time::timeout(grace, signals.next()).await;
+        };
+        working.run_until(stop, enough).await;
+        came.initialized()
+    }
+
+    /// Nothing new is fetched; what is being fetched goes on for a while.
+    fn close(&self, signal: &str) {
+        let fetched = self.at_once.saturating_sub(self.turns.available_permits());
+        self.turns.close();
+        let downloads = match fetched {
+            0 => return self.bars.say("stopping"),
+            1 => "1 download".to_owned(),
+            n => format!("{n} downloads"),
+        };
+        if signal == INTERRUPT {
+            self.bars
+                .say(&format!("finishing {downloads}, again to stop now"));
+        } else {
+            let seconds = GRACE.as_secs();
+            self.bars.say(&format!(
+                "stopping in {seconds} s at the latest, finishing {downloads}"
+            ));
         }
-    };
-    working.run(stop, GRACE).await;
-    interrupted
+    }
 }
 
 /// What other processes may do to the same jobs: it is not heard of, so the database is asked.
@@ -193,6 +244,7 @@ impl Planner {
         let planned = self.queue.plan(Tenant::DEFAULT, jobs).await?;
         let mut acts = Vec::new();
         for (Planned { job, planned }, wanted) in planned.into_iter().zip(wanted) {
+            self.track.call(&job);
             if planned {
                 self.track.add(&job.id, None);
                 continue;

@@ -119,10 +119,10 @@ fn unusable(refused: &Refused, policy: Option<&str>) -> anyhow::Error {
     let policy = policy.unwrap_or_default();
     let (what, more) = match refused.code {
         "policy_disabled" => ("is disabled", " --enabled true"),
-        _ => ("does not exist", ""),
+        _ => ("does not exist", " --create"),
     };
     let message = format!(
-        "the policy {policy} {what}; run `hapax policies set {policy}{more}`, then import again"
+        "the policy {policy} {what}\nhint: run `hapax policies set {policy}{more}`, then import again"
     );
     exit::Refused::error(refused.code, message)
 }

@@ -4,7 +4,7 @@ mod retry;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use hapax_core::Time;
 use hapax_core::job::{Job, JobId, JobScan, Op, OpState, Queue, State};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use crate::api::jobs::shown::ShownJob;
 use crate::api::jobs::{Page, Whole, tally};
 use crate::cli::{Jobs, JobsList, OfTenant};
 use crate::config::Config;
+use crate::exit;
 use crate::out::{self, Field, Tone, plain};
 use crate::store::Store;
 
@@ -37,7 +38,7 @@ async fn list(args: &JobsList) -> Result<()> {
         kind: args.kind.clone(),
         work_id: args.work_id.clone(),
         held: args.held,
-        limit: args.limit.clamp(1, JobScan::LIMIT_MAX),
+        limit: args.limit,
         ..JobScan::of(of.tenant)
     };
     let store = open(of).await?;
@@ -80,7 +81,10 @@ async fn show(id: &JobId, of: &OfTenant) -> Result<()> {
     let now = store.queue.time();
     store.close().await;
     let Some((job, ops)) = found else {
-        bail!("tenant {} has no job with the id {id}", of.tenant);
+        return Err(exit::hinted(
+            format!("tenant {} has no job with the id {id}", of.tenant),
+            "`hapax jobs list` shows those there are; --tenant ID those of another tenant",
+        ));
     };
     if of.plain.json {
         return document(&Whole::of(&job, &ops));
@@ -276,7 +280,7 @@ fn document(shown: &impl Serialize) -> Result<()> {
 }
 
 async fn open(of: &OfTenant) -> Result<Store> {
-    Store::open(&Config::load(&of.plain.store.flags())?).await
+    Store::open_made(&Config::load(&of.plain.store.flags())?).await
 }
 
 #[cfg(test)]

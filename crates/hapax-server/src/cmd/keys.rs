@@ -2,14 +2,14 @@
 
 mod settle;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use hapax_core::{OnLost, Record, RecordId, Scan, Space, State, Subject, Time};
 use serde_json::json;
 
 use crate::api::keys::{exists, shown_page, state_word, whole};
 use crate::cli::{Keys, OfTenant};
 use crate::config::Config;
-use crate::exit::Usage;
+use crate::exit::{self, Usage};
 use crate::out::{self, plain};
 use crate::store::Store;
 
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &Keys) -> Result<()> {
 
 async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTenant) -> Result<()> {
     let mut scan = Scan {
-        limit: limit.clamp(1, Scan::LIMIT_MAX),
+        limit,
         ..Scan::of(of.tenant)
     };
     scan.space = route
@@ -78,12 +78,12 @@ fn row(record: &Record, now: Time) -> Vec<out::Field> {
 
 async fn show(id: RecordId, of: &OfTenant) -> Result<()> {
     let config = Config::load(&of.plain.store.flags())?;
-    let store = Store::open(&config).await?;
+    let store = Store::open_made(&config).await?;
     let found = store.ledger.find(of.tenant, id).await?;
     let now = store.ledger.now();
     store.close().await;
     let Some(record) = found.filter(exists) else {
-        bail!("tenant {} has no key with the id {id}", of.tenant);
+        return Err(unknown(of, id));
     };
     let routes = config.routes(OnLost::Retry)?;
     let usual = config.usual_route(OnLost::Retry);
@@ -105,7 +105,7 @@ async fn remove(id: RecordId, of: &OfTenant) -> Result<()> {
         .await?;
     store.close().await;
     let Some(record) = removed else {
-        bail!("tenant {} has no key with the id {id}", of.tenant);
+        return Err(unknown(of, id));
     };
     if of.plain.json {
         return out::json(&json!({"id": id.to_string(), "deleted": true}));
@@ -117,20 +117,27 @@ async fn remove(id: RecordId, of: &OfTenant) -> Result<()> {
 }
 
 async fn erase(id: Option<RecordId>, subject: Option<&str>, of: &OfTenant) -> Result<()> {
+    if id.is_none() && subject.is_none() {
+        return Err(Usage::hinted(
+            "nothing names what to erase",
+            "give the ID of a key (`hapax keys list` shows them), or --subject S (everything about S)",
+        ));
+    }
     let store = open(of).await?;
     let engine = store.engine();
     let actor = "hapax keys erase";
-    let erased = match (id, subject) {
-        (Some(id), _) => engine.erase(of.tenant, id, actor).await?.map(|_| 1),
-        (None, subject) => {
+    let erased = match id {
+        Some(id) => {
+            let erased = engine.erase(of.tenant, id, actor).await?;
+            erased.map(|_| 1).ok_or_else(|| unknown(of, id))
+        }
+        None => {
             let subject = Subject::of(subject.unwrap_or_default().as_bytes());
-            Some(engine.erase_subject(of.tenant, subject, actor).await?)
+            Ok(engine.erase_subject(of.tenant, subject, actor).await?)
         }
     };
     store.close().await;
-    let Some(erased) = erased else {
-        bail!("tenant {} has no key with this id", of.tenant);
-    };
+    let erased = erased?;
     if of.plain.json {
         return out::json(&json!({"erased": erased}));
     }
@@ -144,6 +151,13 @@ async fn erase(id: Option<RecordId>, subject: Option<&str>, of: &OfTenant) -> Re
     ))
 }
 
+fn unknown(of: &OfTenant, id: RecordId) -> anyhow::Error {
+    exit::hinted(
+        format!("tenant {} has no key with the id {id}", of.tenant),
+        "`hapax keys list` shows those there are; --tenant ID those of another tenant",
+    )
+}
+
 async fn open(of: &OfTenant) -> Result<Store> {
-    Store::open(&Config::load(&of.plain.store.flags())?).await
+    Store::open_made(&Config::load(&of.plain.store.flags())?).await
 }

@@ -2,6 +2,8 @@
 
 mod backfill;
 mod bench;
+mod build;
+mod config;
 mod doctor;
 mod download;
 mod import;
@@ -19,12 +21,13 @@ mod vault;
 mod worker;
 
 use std::future::Future;
+use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::api::openapi;
-use crate::cli::{Cli, Command, Import};
+use crate::cli::{self, Cli, Command, Import};
 use crate::out;
 
 /// Runs the command that `cli` names.
@@ -52,7 +55,45 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Some(Command::Bench(args)) => wait(bench::run(&args)),
         Some(Command::Sweep(args)) => wait(sweep::run(&args)),
         Some(Command::Openapi) => out::bytes(openapi::text().as_bytes()),
+        Some(Command::Config(args)) => config::run(&args),
+        Some(Command::Completions { shell }) => completions(shell),
+        Some(Command::Man) => manual(),
+        Some(Command::Version { json }) => build::run(json),
     }
+}
+
+/// The script that a shell reads to complete what is typed.
+fn completions(shell: clap_complete::Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut cli::command(), "hapax", &mut script);
+    out::bytes(&script)
+}
+
+/// The manual page: the program, then each of its commands.
+fn manual() -> Result<()> {
+    let mut page = Vec::new();
+    let whole = cli::command();
+    clap_mangen::Man::new(whole.clone()).render(&mut page)?;
+    for command in whole.get_subcommands() {
+        describe(command, &format!("hapax {}", command.get_name()), &mut page)?;
+    }
+    out::bytes(&page)
+}
+
+/// A section about a command, and one about each command of it.
+fn describe(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> Result<()> {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return Ok(());
+    }
+    let man = clap_mangen::Man::new(command.clone());
+    writeln!(page, ".SH \"{}\"", name.to_uppercase())?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    for below in command.get_subcommands() {
+        describe(below, &format!("{name} {}", below.get_name()), page)?;
+    }
+    Ok(())
 }
 
 fn wait(command: impl Future<Output = Result<()>>) -> Result<()> {

@@ -27,12 +27,7 @@ const BESIDE_UPSTREAM: Duration = Duration::from_secs(120);
 pub(super) async fn run(args: &Proxy) -> Result<()> {
     let config = load(args)?;
     log::start(&config)?;
-    for name in config::unknown_variables()? {
-        tracing::warn!(
-            name,
-            "this variable begins with HAPAX_ but means nothing here; is it misspelt?"
-        );
-    }
+    log::misspelt()?;
     let target = Target::parse(&config.proxy.upstream)?;
     let jwt = Jwt::load(&config)?;
     let mut signals = Signals::watch()?;

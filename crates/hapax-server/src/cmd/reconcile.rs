@@ -20,7 +20,7 @@ use crate::{out, worker};
 pub(super) async fn run(args: &Reconcile) -> Result<()> {
     let config = Config::load(&args.plain.store.flags())?;
     let staging = args.staging.as_deref().map(Files::beside).transpose()?;
-    let store = Store::open(&config).await?;
+    let store = Store::open_made(&config).await?;
     let files = match staging {
         None => Files::of_worker(&config)?,
         some => some,

@@ -23,7 +23,7 @@ use crate::auth::{Access, Gate, SessionSecret};
 use crate::cli::Serve;
 use crate::config::{self, Config, MetricsOpen};
 use crate::enrich;
-use crate::exit::{Failed, Refused, Usage};
+use crate::exit::{self, Failed, Refused, Usage};
 use crate::first_token::{self, Credential};
 use crate::greeting::greeting;
 use crate::import;
@@ -36,12 +36,7 @@ use crate::{chores, keep, log, metrics, out, serve};
 pub(super) async fn run(args: &Serve) -> Result<()> {
     let config = Config::load(&args.flags())?;
     log::start(&config)?;
-    for name in config::unknown_variables()? {
-        tracing::warn!(
-            name,
-            "this variable begins with HAPAX_ but means nothing here; is it misspelt?"
-        );
-    }
+    log::misspelt()?;
     let mut signals = Signals::watch()?;
     let Started {
         app,
@@ -216,7 +211,7 @@ fn dashboard_folder(folder: Option<PathBuf>, addresses: &[SocketAddr]) -> Result
     if folder.is_some() && !is_loopback(addresses) {
         return Err(Refused::error(
             "refusing_dashboard_folder",
-            "HAPAX_DASHBOARD_DIR serves files of a folder to everybody who can connect; \
+            "HAPAX_DASHBOARD_DIR serves files of a folder to everybody who can connect\nhint: \
              listen on 127.0.0.1, or unset it",
         ));
     }
@@ -236,7 +231,7 @@ fn access(insecure_no_auth: bool, addresses: &[SocketAddr]) -> Result<Access> {
         Some(address) => Err(Refused::error(
             "refusing_unauthenticated_bind",
             format!(
-                "{address} is not loopback, and --insecure-no-auth would let everybody in; \
+                "{address} is not loopback, and --insecure-no-auth would let everybody in\nhint: \
                  listen on 127.0.0.1, or leave the flag out and use a token"
             ),
         )),
@@ -244,26 +239,52 @@ fn access(insecure_no_auth: bool, addresses: &[SocketAddr]) -> Result<Access> {
 }
 
 pub(super) async fn resolve(listen: &str) -> Result<Vec<SocketAddr>> {
+    if listen.starts_with(':') {
+        return Err(not_an_address(listen, ""));
+    }
     let found = lookup_host(listen).await;
     let addresses: Vec<_> = found
-        .map_err(|why| Usage::error(format!("cannot listen on {listen:?}: {why}; use HOST:PORT")))?
+        .map_err(|why| not_an_address(listen, &why.to_string()))?
         .collect();
     if addresses.is_empty() {
-        return Err(Usage::error(format!("{listen:?} names no address")));
+        return Err(not_an_address(listen, "it names no address"));
     }
     Ok(addresses)
 }
 
 pub(super) async fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<TcpListener> {
-    TcpListener::bind(addresses).await.map_err(|why| match why.kind() {
-        std::io::ErrorKind::AddrInUse => anyhow!(
-            "{listen} is in use by another program; stop it, or listen elsewhere: --listen 127.0.0.1:0"
+    TcpListener::bind(addresses)
+        .await
+        .map_err(|why| match why.kind() {
+            std::io::ErrorKind::AddrInUse => exit::hinted(
+                format!("{listen} is in use by another program"),
+                "stop it, or listen elsewhere: --listen 127.0.0.1:0 takes a free port",
+            ),
+            std::io::ErrorKind::PermissionDenied => exit::hinted(
+                format!("this user may not listen on {listen}"),
+                "choose a port above 1023 with --listen HOST:PORT",
+            ),
+            _ => exit::hinted(
+                format!("cannot listen on {listen}: {why}"),
+                "name an address of this machine: --listen 127.0.0.1:8088",
+            ),
+        })
+}
+
+fn not_an_address(listen: &str, why: &str) -> anyhow::Error {
+    let message = format!("cannot listen on {listen:?}");
+    match listen.strip_prefix(':') {
+        Some(port) => Usage::hinted(
+            format!("{message}: the host is missing"),
+            format!(
+                "--listen 127.0.0.1:{port} for this machine, --listen 0.0.0.0:{port} for every network"
+            ),
         ),
-        std::io::ErrorKind::PermissionDenied => {
-            anyhow!("this user may not listen on {listen}; choose a port above 1023")
-        }
-        _ => anyhow!("cannot listen on {listen}: {why}"),
-    })
+        None => Usage::hinted(
+            format!("{message}: {why}"),
+            "give HOST:PORT, such as --listen 127.0.0.1:8088",
+        ),
+    }
 }
 
 /// Prints the line that programs wait for, then what a person can try.
@@ -276,6 +297,9 @@ fn greet(address: SocketAddr, credential: &Credential, config: &Config) -> Resul
     }
     Ok(())
 }
+
+/// What Ctrl-C sends.
+pub(super) const INTERRUPT: &str = "SIGINT";
 
 /// The signals that stop the server. Watched from the beginning, so that none is lost during the start.
 pub(super) struct Signals {
@@ -311,7 +335,7 @@ impl Signals {
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.interrupt.recv() => INTERRUPT,
         }
     }
 }

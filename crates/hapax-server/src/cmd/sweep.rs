@@ -16,7 +16,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(2);
 
 pub(super) async fn run(args: &Plain) -> Result<()> {
     let config = Config::load(&args.store.flags())?;
-    let store = Store::open(&config).await?;
+    let store = Store::open_made(&config).await?;
     let swept = all(
         store.ledger.as_ref(),
         Duration::from_millis(config.sweep_grace_ms),

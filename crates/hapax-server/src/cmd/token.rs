@@ -1,12 +1,13 @@
 //! `hapax token`: makes, lists and revokes access tokens, beside a running server or without one.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use hapax_core::Tenant;
 use hapax_store::Role;
 use serde_json::{Value, json};
 
 use crate::cli::{Plain, Token};
 use crate::config::Config;
+use crate::exit::hinted;
 use crate::out::{self, plain};
 use crate::store::Store;
 use crate::token;
@@ -14,29 +15,33 @@ use crate::token;
 pub(super) async fn run(args: &Token) -> Result<()> {
     match args {
         Token::Create {
+            name,
             tenant,
             role,
             plain,
-        } => create(*tenant, *role, plain).await,
+        } => create(name.as_deref(), *tenant, *role, plain).await,
         Token::List { plain } => list(plain).await,
         Token::Revoke { id, plain } => revoke(*id, plain).await,
     }
 }
 
-async fn create(tenant: Tenant, role: Role, args: &Plain) -> Result<()> {
-    let store = open(args).await?;
-    let minted = token::mint(tenant, role, store.ledger.now())?;
+async fn create(name: Option<&str>, tenant: Tenant, role: Role, args: &Plain) -> Result<()> {
+    // The one of these commands that may be the first on a database.
+    let store = Store::open(&Config::load(&args.store.flags())?).await?;
+    let mut minted = token::mint(tenant, role, store.ledger.now())?;
+    minted.token.name = name.map(Into::into);
     let id = minted.token.id.to_string();
     store.tokens.put_token(minted.token).await?;
     store.close().await;
     if args.json {
         let tenant = tenant.to_string();
         return out::json(
-            &json!({"id": id, "token": minted.text, "tenant": tenant, "role": role.as_str()}),
+            &json!({"id": id, "name": name, "token": minted.text, "tenant": tenant, "role": role.as_str()}),
         );
     }
     out::note(&format!(
-        "token {id} for tenant {tenant} with the role {role}; it is shown only now:"
+        "token {id}{} for tenant {tenant} with the role {role}; it is shown only now:",
+        name.map_or(String::new(), |name| format!(" ({name})"))
     ));
     out::line(&minted.text)
 }
@@ -57,6 +62,7 @@ async fn list(args: &Plain) -> Result<()> {
                 .map_or(String::from("-"), |at| at.to_string());
             vec![
                 plain(&token.id),
+                plain(token.name.as_deref().unwrap_or("-")),
                 plain(&token.tenant),
                 plain(&token.role),
                 plain(&token.created_at),
@@ -64,12 +70,16 @@ async fn list(args: &Plain) -> Result<()> {
             ]
         })
         .collect();
-    out::table(&["id", "tenant", "role", "created", "revoked"], &rows)
+    out::table(
+        &["id", "name", "tenant", "role", "created", "revoked"],
+        &rows,
+    )
 }
 
 fn item(token: &hapax_store::Token) -> Value {
     json!({
         "id": token.id.to_string(),
+        "name": token.name.as_deref(),
         "tenant": token.tenant.to_string(),
         "role": token.role.as_str(),
         "created_at": token.created_at.to_string(),
@@ -82,7 +92,10 @@ async fn revoke(id: hapax_store::TokenId, args: &Plain) -> Result<()> {
     let found = store.tokens.revoke_token(id).await?;
     store.close().await;
     if !found {
-        bail!("there is no token {id}; `hapax token list` shows those there are");
+        return Err(hinted(
+            format!("there is no token {id}"),
+            "`hapax token list` shows those there are",
+        ));
     }
     if args.json {
         return out::json(&json!({"id": id.to_string(), "revoked": true}));
@@ -93,5 +106,5 @@ async fn revoke(id: hapax_store::TokenId, args: &Plain) -> Result<()> {
 }
 
 async fn open(args: &Plain) -> Result<Store> {
-    Store::open(&Config::load(&args.store.flags())?).await
+    Store::open_made(&Config::load(&args.store.flags())?).await
 }

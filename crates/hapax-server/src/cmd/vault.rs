@@ -60,9 +60,10 @@ async fn renew(tenant: Tenant, args: &Plain) -> Result<()> {
 
 async fn shred(tenant: Tenant, yes: bool, args: &Plain) -> Result<()> {
     if !yes {
-        return Err(Usage::error(format!(
-            "this makes everything stored for tenant {tenant} unreadable for good; add --yes to do it"
-        )));
+        return Err(Usage::hinted(
+            format!("this makes everything stored for tenant {tenant} unreadable for good"),
+            "add --yes to do it",
+        ));
     }
     let store = open(args).await?;
     let shredded = store.tenant_keys.shred(tenant).await?;
@@ -81,5 +82,5 @@ async fn shred(tenant: Tenant, yes: bool, args: &Plain) -> Result<()> {
 }
 
 async fn open(args: &Plain) -> Result<Store> {
-    Store::open(&Config::load(&args.store.flags())?).await
+    Store::open_made(&Config::load(&args.store.flags())?).await
 }

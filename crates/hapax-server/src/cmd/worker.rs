@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::serve::Signals;
 use crate::cli::Worker;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::enrich;
 use crate::exit::Usage;
 use crate::import;
@@ -22,12 +22,7 @@ pub(super) async fn run(args: &Worker) -> Result<()> {
     let kinds = worker::kinds(&args.kinds)?;
     let desk = Desk::new(&config)?;
     log::start(&config)?;
-    for name in config::unknown_variables()? {
-        tracing::warn!(
-            name,
-            "this variable begins with HAPAX_ but means nothing here; is it misspelt?"
-        );
-    }
+    log::misspelt()?;
     let mut signals = Signals::watch()?;
     // Nobody reads them here, but recording must have somewhere to go that stays small.
     let recorded = metrics::install()?;

@@ -136,10 +136,11 @@ fn variable(key: &str) -> String {
     super::variable(&format!("proxy_{key}"))
 }
 
-/// Whether `name` is the variable of a key of `[proxy]`, or of its secret.
-pub(super) fn is_variable(name: &str) -> bool {
+/// The variables of the keys of `[proxy]`, and of its secret.
+pub(super) fn variables() -> Vec<String> {
     let known = Table::try_from(Proxy::default()).unwrap_or_default();
-    name == super::jwt::SECRET || known.keys().any(|key| variable(key) == name)
+    let keys = known.keys().map(|key| variable(key));
+    keys.chain([super::jwt::SECRET.to_owned()]).collect()
 }
 
 /// Lays the variables of `[proxy]` over what the file says.
@@ -209,7 +210,7 @@ mod tests {
         );
         assert_eq!(proxy.host, Host::Upstream);
         assert_eq!(proxy.listen, Proxy::default().listen);
-        assert!(is_variable("HAPAX_PROXY_UPSTREAM") && !is_variable("HAPAX_PROXY_UPSTRAEM"));
+        assert!(variables().contains(&"HAPAX_PROXY_UPSTREAM".to_owned()));
     }
 
     #[test]

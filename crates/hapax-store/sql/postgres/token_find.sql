@@ -1,2 +1,2 @@
 -- The token with this id.
-SELECT id, tenant_id, role, secret_sha256, created_at, revoked_at FROM token WHERE id = $1::uuid;
+SELECT id, tenant_id, role, secret_sha256, created_at, revoked_at, name FROM token WHERE id = $1::uuid;

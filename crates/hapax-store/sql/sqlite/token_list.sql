@@ -1,5 +1,5 @@
 -- All tokens of all tenants, oldest first.
-SELECT id, tenant_id, role, secret_sha256, created_at, revoked_at
+SELECT id, tenant_id, role, secret_sha256, created_at, revoked_at, name
   FROM token
  ORDER BY created_at, id
  LIMIT ?1;

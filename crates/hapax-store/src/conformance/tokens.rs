@@ -18,6 +18,7 @@ fn token(number: u128) -> Token {
         secret_sha256: [7; 32],
         created_at: Time::from_ms(1_760_000_000_000 + i64::try_from(number).unwrap_or(0)),
         revoked_at: None,
+        name: None,
     }
 }
 
@@ -35,9 +36,13 @@ async fn find(tokens: &Arc<dyn Tokens>, id: TokenId) -> Option<Token> {
 /// A stored token comes back whole.
 pub async fn a_stored_token_is_found_by_its_id((tokens, _keep): &Opened) {
     put(tokens, &token(1)).await;
-    put(tokens, &token(2)).await;
+    let named = Token {
+        name: Some("deploy bot".into()),
+        ..token(2)
+    };
+    put(tokens, &named).await;
     assert_eq!(find(tokens, token(1).id).await, Some(token(1)));
-    assert_eq!(find(tokens, token(2).id).await, Some(token(2)));
+    assert_eq!(find(tokens, token(2).id).await, Some(named));
 }
 
 /// An id that was never stored finds nothing.
@@ -71,7 +76,7 @@ pub async fn a_revoked_token_says_when((tokens, _keep): &Opened) {
     assert_eq!(find(tokens, token(1).id).await, Some(revoked));
 }
 
-/// Putting a token again replaces its secret, tenant and role and lifts a revocation.
+/// Putting a token again replaces its secret, tenant, role and name and lifts a revocation.
 pub async fn putting_a_token_again_replaces_it((tokens, _keep): &Opened) {
     put(tokens, &token(1)).await;
     tokens
@@ -80,6 +85,7 @@ pub async fn putting_a_token_again_replaces_it((tokens, _keep): &Opened) {
         .expect("the store answers");
     let renewed = Token {
         role: Role::Owner,
+        name: Some("renewed".into()),
         secret_sha256: [8; 32],
         tenant: Tenant::DEFAULT,
         ..token(1)

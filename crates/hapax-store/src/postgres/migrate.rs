@@ -12,7 +12,7 @@ static ALL: &[Migration] = migrations!("postgres":
         "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job",
         "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions",
         "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks",
-        "0017_ended_session", "0018_shared_secret", "0019_doubtful_ops", "0020_reruns_and_readers");
+        "0017_ended_session", "0018_shared_secret", "0019_doubtful_ops", "0020_reruns_and_readers", "0022_named_tokens");
 
 const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
 const TABLE: &str = include_str!("../../sql/postgres/migration_table.sql");
@@ -110,6 +110,11 @@ async fn left(client: &Client) -> Result<Vec<&'static Migration>, Error> {
 /// The names of what a newer program ran.
 pub(super) async fn newer(client: &Client) -> Result<Vec<String>, Error> {
     Ok(migration::newer(ALL, ran(client, NAMES).await?))
+}
+
+/// Whether any program has migrated the database.
+pub(super) async fn is_made(client: &Client) -> Result<bool, Error> {
+    Ok(!ran(client, NAMES).await?.is_empty())
 }
 
 /// Whether a newer program has migrated the database.

@@ -252,6 +252,20 @@ impl PgLedger {
         newer
     }
 
+    /// Whether hapax has made its tables here. Nothing is made by asking.
+    ///
+    /// # Errors
+    /// [`Kind::Unavailable`] when the server does not answer.
+    pub async fn is_made(url: &str) -> Result<bool, Error> {
+        let target = Target::parse(url, PgOptions::default().connect_timeout)?;
+        let (client, wire) = target.connect().await?;
+        let driver = tokio::spawn(wire);
+        let made = migrate::is_made(&client).await;
+        drop(client);
+        hang_up(&target, driver).await;
+        made
+    }
+
     /// What the ledger's own sessions are: those that write, then one that reads and one that sweeps.
     ///
     /// # Errors

@@ -28,8 +28,16 @@ impl Tokens for PgLedger {
             let created_at = moment(token.created_at.as_ms());
             let revoked_at = token.revoked_at.map(|time| moment(time.as_ms()));
             let (id, tenant, role) = (token.id.0, token.tenant.as_uuid(), token.role.as_str());
-            let params: [super::columns::Param<'_>; 6] =
-                [&id, &tenant, &role, &secret, &created_at, &revoked_at];
+            let name = token.name.as_deref();
+            let params: [super::columns::Param<'_>; 7] = [
+                &id,
+                &tenant,
+                &role,
+                &secret,
+                &created_at,
+                &revoked_at,
+                &name,
+            ];
             self.reader
                 .as_janitor("storing the token", PUT, &params)
                 .await?;
@@ -107,5 +115,6 @@ fn token(row: &Row) -> Result<Token, Error> {
             .map_err(|_| damaged("its hash is not 32 bytes long".to_owned()))?,
         created_at: get::<SystemTime>(row, 4)?.into(),
         revoked_at: get::<Option<SystemTime>>(row, 5)?.map(Time::from),
+        name: get::<Option<&str>>(row, 6)?.map(Into::into),
     })
 }

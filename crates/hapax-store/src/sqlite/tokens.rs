@@ -30,6 +30,7 @@ impl Tokens for SqliteLedger {
                 token.secret_sha256,
                 token.created_at.as_ms(),
                 token.revoked_at.map(Time::as_ms),
+                token.name.as_deref(),
             ])?;
             Ok((
                 (),
@@ -114,5 +115,6 @@ fn read(row: &rusqlite::Row<'_>) -> Result<Token, Fault> {
         secret_sha256: row.get(3)?,
         created_at: Time::from_ms(row.get(4)?),
         revoked_at: revoked_at.map(Time::from_ms),
+        name: row.get::<_, Option<String>>(6)?.map(Into::into),
     })
 }

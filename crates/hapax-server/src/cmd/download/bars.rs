@@ -10,6 +10,7 @@ use hapax_core::job::JobId;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::track::Track;
+use crate::out;
 
 /// How many downloads have a line of their own.
 const LINES_MAX: usize = 16;
@@ -28,9 +29,14 @@ struct Inner {
 }
 
 impl Bars {
-    /// Lines on standard error, if that is a terminal and nobody asked for JSON.
-    pub(super) fn new(track: &Arc<Track>, json: bool) -> Self {
-        if json || !std::io::stderr().is_terminal() {
+    /// Whether there are lines: standard error is a terminal, and nobody asked for JSON.
+    pub(super) fn are_shown(json: bool) -> bool {
+        !json && std::io::stderr().is_terminal()
+    }
+
+    /// Lines on standard error, if they are shown.
+    pub(super) fn new(track: &Arc<Track>, are_shown: bool) -> Self {
+        if !are_shown {
             return Self { inner: None };
         }
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
@@ -63,9 +69,10 @@ impl Bars {
                 if !running.contains_key(job) && running.len() < LINES_MAX {
                     let line = inner.lines.add(ProgressBar::new(total.unwrap_or(0)));
                     line.set_style(style(
-                        "  {bytes:>11} of {total_bytes:11} {bytes_per_sec:>13}  {msg}",
+                        "  {bytes:>11} of {total_bytes:11} {bytes_per_sec:>13}  {wide_msg}",
                     ));
-                    line.set_message(job.as_str().chars().take(12).collect::<String>());
+                    let name = inner.track.name(job);
+                    line.set_message(name.map_or_else(|| job.to_string(), String::from));
                     line.set_position(*done);
                     line.reset_eta();
                     running.insert(job.clone(), line);
@@ -100,6 +107,14 @@ impl Bars {
             indicatif::HumanBytes(bytes),
             indicatif::HumanBytes(rate)
         ));
+    }
+
+    /// Says something to a person, above the lines.
+    pub(super) fn say(&self, text: &str) {
+        match &self.inner {
+            Some(inner) => inner.lines.suspend(|| out::note(text)),
+            None => out::note(text),
+        }
     }
 
     /// Takes the lines away.

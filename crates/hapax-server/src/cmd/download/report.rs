@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use hapax_core::Tenant;
 use hapax_core::job::{JobId, Queue};
+use hapax_effects::download::Code;
 use serde::Serialize;
 
 use super::track::{End, Track};
@@ -125,6 +126,10 @@ impl Report {
                 "{} are not finished; run the same command again to go on",
                 self.unfinished
             ))?;
+        } else if self.failed > 0 && self.failures.iter().any(Failure::is_blocked) {
+            out::note(
+                "hint: to fetch from addresses of your own network, add --allow-private-addresses",
+            );
         } else if self.failed > 0 {
             out::line("to try again what failed, add --retry-failed")?;
         }
@@ -150,6 +155,11 @@ async fn failure(queue: &dyn Queue, id: JobId) -> Result<Failure> {
 }
 
 impl Failure {
+    /// Whether it was refused because of the address that its host leads to.
+    fn is_blocked(&self) -> bool {
+        self.error.contains(Code::SsrfBlocked.as_str())
+    }
+
     fn row(&self) -> Vec<out::Field> {
         let text = |text: &Option<String>| plain(text.as_deref().unwrap_or("-"));
         let work = match self.line {

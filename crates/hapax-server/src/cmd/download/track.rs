@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hapax::job::Event;
-use hapax_core::job::{JobId, State};
+use hapax_core::job::{Job, JobId, State};
 use tokio::sync::Notify;
 
 use super::manifest::Bad;
@@ -58,6 +58,8 @@ pub(super) struct Track {
 #[derive(Default)]
 struct Inner {
     items: HashMap<JobId, Option<End>>,
+    /// The names of those that have not ended, if somebody watches.
+    names: Option<HashMap<JobId, Box<str>>>,
     left: usize,
     bad: Vec<Bad>,
     bad_count: u64,
@@ -70,6 +72,13 @@ struct Inner {
 }
 
 impl Track {
+    /// Nothing yet. Names are kept where they are shown.
+    pub(super) fn new(keeps_names: bool) -> Self {
+        let track = Self::default();
+        track.inner().names = keeps_names.then(HashMap::new);
+        track
+    }
+
     /// A download of the manifest, and how it ended if it has. The same one twice counts once.
     pub(super) fn add(&self, id: &JobId, end: Option<End>) {
         let mut inner = self.inner();
@@ -78,6 +87,19 @@ impl Track {
             (Some(None), Some(_)) => inner.left -= 1,
             (None | Some(Some(_)), Some(_)) | (Some(None), None) => {}
         }
+    }
+
+    /// Keeps what the file of a download that is to run will be called, if names are shown.
+    pub(super) fn call(&self, job: &Job) {
+        if let Some(names) = &mut self.inner().names {
+            let name = format!("{}/{}", job.work_id, job.artifact_id);
+            names.insert(job.id.clone(), name.into());
+        }
+    }
+
+    /// What the file of a download will be called, if that is known.
+    pub(super) fn name(&self, id: &JobId) -> Option<Box<str>> {
+        self.inner().names.as_ref()?.get(id).cloned()
     }
 
     /// A line that names no download.
@@ -94,6 +116,9 @@ impl Track {
         let mut inner = self.inner();
         inner.heard = Some(Instant::now());
         inner.at.remove(id);
+        if let Some(names) = &mut inner.names {
+            names.remove(id);
+        }
         if let Some(item @ None) = inner.items.get_mut(id) {
             *item = Some(end);
             inner.left -= 1;

@@ -20,6 +20,12 @@ pub(super) async fn run(args: &JobsRetry) -> Result<()> {
     if state.is_some_and(|state| !matches!(state, State::Failed | State::Dead)) {
         return Err(Usage::error("--state takes FAILED or DEAD"));
     }
+    if state.is_none() && args.ids.is_empty() {
+        return Err(Usage::hinted(
+            "nothing names the jobs to retry",
+            "give the IDs of jobs (`hapax jobs list --state DEAD` shows them), or --state FAILED or DEAD for all of them",
+        ));
+    }
     let of = &args.of;
     let store = open(of).await?;
     let ids: Vec<JobId> = if state.is_some() {

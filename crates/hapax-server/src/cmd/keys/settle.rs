@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use axum::http::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use hapax::engine::Ruled;
@@ -11,14 +11,20 @@ use hapax::layer::is_never_stored;
 use hapax_core::Outcome;
 use serde_json::json;
 
-use super::open;
+use super::{open, unknown};
 use crate::cli::Settle;
-use crate::exit::Usage;
+use crate::exit::{Usage, hinted};
 use crate::out;
 
 const ACTOR: &str = "hapax keys settle";
 
 pub(super) async fn run(args: &Settle) -> Result<()> {
+    if args.status.is_none() && !args.release {
+        return Err(Usage::hinted(
+            "nothing says what came of it",
+            "give --status N (it happened) or --release (run it again)",
+        ));
+    }
     let outcome = outcome(args)?;
     let (id, of) = (args.id, &args.of);
     let store = open(of).await?;
@@ -35,15 +41,25 @@ pub(super) async fn run(args: &Settle) -> Result<()> {
     let (state, said) = match ruled {
         Ruled::Recorded(_) => ("settled", "is settled; a retry gets this answer"),
         Ruled::Released(_) => ("released", "is given back; its next use runs as new"),
-        Ruled::Held(left) => bail!(
-            "somebody works under the key and will settle it; ask again in {} s",
-            left.as_secs() + 1
-        ),
-        Ruled::Settled(_) => {
-            bail!("the key is settled; `hapax keys rm {id}` lets its next use run as new")
+        Ruled::Held(left) => {
+            return Err(hinted(
+                "a worker holds the key and will settle it",
+                format!("run it again in {} s", left.as_secs() + 1),
+            ));
         }
-        Ruled::Erased => bail!("what was stored under the key is erased"),
-        Ruled::Absent => bail!("tenant {} has no key with the id {id}", of.tenant),
+        Ruled::Settled(_) => {
+            return Err(hinted(
+                "the key is settled",
+                format!("`hapax keys rm {id}` lets its next use run as new"),
+            ));
+        }
+        Ruled::Erased => {
+            return Err(hinted(
+                "what was stored under the key is erased",
+                format!("`hapax keys rm {id}` lets its next use run as new"),
+            ));
+        }
+        Ruled::Absent => return Err(unknown(of, id)),
     };
     if of.plain.json {
         return out::json(&json!({"id": id.to_string(), "state": state}));

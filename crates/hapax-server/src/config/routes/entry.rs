@@ -10,7 +10,7 @@ use hapax_core::{OnLost, Policy};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::super::identity::Caller;
+use super::super::{identity::Caller, spelling};
 use crate::exit::Usage;
 
 /// The largest body that a route may take or keep.
@@ -75,7 +75,7 @@ impl Entry {
             } else {
                 format!("{path}: ")
             };
-            Usage::error(format!("{name}: {key}{message}"))
+            spelling::refused(&format!("{name}: {key}{message}"))
         })
     }
 

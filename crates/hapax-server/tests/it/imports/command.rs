@@ -176,12 +176,15 @@ fn a_policy_that_cannot_be_used_is_said_before_anything_is_read() {
     let said = refused(&words, 1);
     assert!(said.contains("unknown_policy"), "{said}");
     let run = "hapax policies set email_thread_refs_v1";
-    assert!(said.contains(&format!("run `{run}`")), "{said}");
+    assert!(
+        said.contains(&format!("hint: run `{run} --create`")),
+        "{said}"
+    );
     let set = |more: &[&str]| {
         let words = ["policies", "set", "email_thread_refs_v1"];
         assert_eq!(house.command(&[&words[..], more].concat()).0, Some(0));
     };
-    set(&["--enabled", "false"]);
+    set(&["--create", "--enabled", "false"]);
     let said = refused(&words, 1);
     assert!(said.contains("policy_disabled"), "{said}");
     assert!(

@@ -95,6 +95,10 @@ impl Catalog for PgLedger {
         Box::pin(self.put_policy(tenant, target, key, change))
     }
 
+    fn remove_policy(&self, tenant: Tenant, target: Target, key: String) -> Answer<'_, bool> {
+        Box::pin(self.drop_policy(tenant, target, key))
+    }
+
     fn test_mode(&self, tenant: Tenant) -> Answer<'_, bool> {
         Box::pin(self.read_mode(tenant))
     }

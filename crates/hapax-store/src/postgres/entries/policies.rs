@@ -76,6 +76,25 @@ impl PgLedger {
             Ok(next)
         })
     }
+
+    pub(super) async fn drop_policy(
+        &self,
+        tenant: Tenant,
+        target: Target,
+        key: String,
+    ) -> Result<bool, Error> {
+        let to = tenant.as_uuid();
+        let locks = vec![lock(to)];
+        trying!(self, "removing a policy", link, {
+            let at = self.begin_at(link, tenant, target, &locks).await?;
+            let statements = Statements::of(at.schema);
+            let orders = vec![Order::Query(&statements.policy_drop, vec![&to, &key])];
+            let answers = link.look(orders).await?;
+            let was_there = answers.first().is_some_and(|rows| !rows.is_empty());
+            link.finish(Vec::new(), was_there).await?;
+            Ok(was_there)
+        })
+    }
 }
 
 /// The policies in these rows; those to start with, if there is none, and whether they were written.

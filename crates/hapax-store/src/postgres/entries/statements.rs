@@ -37,6 +37,7 @@ statements! {
     policy_list "policy_list",
     policy_seed "policy_seed",
     policy_put "policy_put",
+    policy_drop "policy_drop",
     candidate_there "t1_candidate_there",
     candidate_put "t1_candidate_put",
     candidate_list "t1_candidate_list",

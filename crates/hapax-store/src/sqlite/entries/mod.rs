@@ -121,6 +121,14 @@ impl Catalog for SqliteLedger {
         }))
     }
 
+    fn remove_policy(&self, tenant: Tenant, target: Target, key: String) -> Answer<'_, bool> {
+        Box::pin(self.write(1, 0, move |connection| {
+            let schema = policies::schema(connection, tenant, target)?;
+            let wrote = policies::remove(connection, Statements::of(schema), tenant, &key)?;
+            Ok((wrote, Effect { wrote, purged: 0 }))
+        }))
+    }
+
     fn test_mode(&self, tenant: Tenant) -> Answer<'_, bool> {
         Box::pin(self.read(move |connection| policies::mode(connection, tenant)))
     }

@@ -93,6 +93,17 @@ pub(super) fn set(
     Ok(next)
 }
 
+/// Removes a policy. Returns whether there was one.
+pub(super) fn remove(
+    connection: &Connection,
+    sql: &Statements,
+    tenant: Tenant,
+    key: &str,
+) -> Result<bool, Fault> {
+    let mut drop = connection.prepare_cached(&sql.policy_drop)?;
+    Ok(drop.execute(params![tenant_bytes(tenant), key])? > 0)
+}
+
 fn put(
     connection: &Connection,
     sql: &Statements,

@@ -39,6 +39,7 @@ statements! {
     text_hash "entry_text_hash",
     policy_list "policy_list",
     policy_put "policy_put",
+    policy_drop "policy_drop",
     candidate_put "t1_candidate_put",
     candidate_list "t1_candidate_list",
     candidate_drop "t1_candidate_drop",

@@ -218,6 +218,17 @@ impl Worker {
     /// Leases and runs jobs until `shutdown` completes. Then it leases no more, lets its handlers end within `grace`,
     /// cancels those that have not and gives their jobs back.
     pub async fn run(&self, shutdown: impl Future<Output = ()>, grace: Duration) {
+        self.run_until(shutdown, async { tokio::time::sleep(grace).await })
+            .await;
+    }
+
+    /// Leases and runs jobs until `shutdown` completes. Then it leases no more, lets its handlers end until `enough`
+    /// completes too, which nobody waits for before, cancels those that have not and gives their jobs back.
+    pub async fn run_until(
+        &self,
+        shutdown: impl Future<Output = ()>,
+        enough: impl Future<Output = ()>,
+    ) {
         let (mut shutdown, woken) = (std::pin::pin!(shutdown), Arc::new(Notify::new()));
         let weak = Arc::downgrade(&woken);
         self.queue.on_ready(Arc::new(move || {
@@ -264,7 +275,7 @@ impl Worker {
             tokio::task::yield_now().await;
             while tasks.try_join_next().is_some() {}
         }
-        finish(tasks, &stop, grace).await;
+        finish(tasks, &stop, enough).await;
     }
 
     fn start(&self, tasks: &mut JoinSet<()>, seats: &Seats, stop: &CancellationToken, held: Held) {
@@ -366,10 +377,15 @@ async fn in_time<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, E
 }
 
 /// Lets the handlers end, then cancels them and waits until their jobs are given back.
-async fn finish(mut tasks: JoinSet<()>, stop: &CancellationToken, grace: Duration) {
-    let all = async { while tasks.join_next().await.is_some() {} };
-    if tokio::time::timeout(grace, all).await.is_ok() {
-        return;
+async fn finish(
+    mut tasks: JoinSet<()>,
+    stop: &CancellationToken,
+    enough: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        biased;
+        () = async { while tasks.join_next().await.is_some() {} } => return,
+        () = enough => {}
     }
     tracing::info!(jobs = tasks.len(), "the grace is over; giving jobs back");
     stop.cancel();

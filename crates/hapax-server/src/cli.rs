@@ -371,7 +371,7 @@ pub(crate) enum Jobs {
     List(JobsList),
     /// Show one job with its operations.
     Show {
-        /// The job's id.
+        /// The job's id or its key.
         #[arg(value_parser = JobId::new)]
         id: JobId,
         #[command(flatten)]
@@ -414,7 +414,7 @@ pub(crate) struct JobsList {
 
 #[derive(Args, Debug)]
 pub(crate) struct JobsRetry {
-    /// The jobs' ids.
+    /// The jobs' ids or keys.
     #[arg(value_name = "ID", value_parser = JobId::new, required_unless_present = "state")]
     pub(crate) ids: Vec<JobId>,
     /// Every job in this state: FAILED or DEAD.

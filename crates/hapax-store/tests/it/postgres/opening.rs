@@ -66,7 +66,8 @@ async fn migrate_says_what_ran() {
             "0016_backlog",
             "0017_ended_session",
             "0018_shared_secret",
-            "0019_doubtful_ops"
+            "0019_doubtful_ops",
+            "0021_job_backoff"
         ]
     );
 }

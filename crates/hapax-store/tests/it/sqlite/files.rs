@@ -73,7 +73,8 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0016_backlog",
             "0017_ended_session",
             "0018_shared_secret",
-            "0019_doubtful_ops"
+            "0019_doubtful_ops",
+            "0021_job_backoff"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");

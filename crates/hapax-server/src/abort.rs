@@ -99,6 +99,10 @@ impl Queue for Doomed {
         })
     }
 
+    fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>> {
+        self.queue.named(tenant, names)
+    }
+
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>> {
         self.queue.job(tenant, id)
     }

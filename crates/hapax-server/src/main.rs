@@ -3,6 +3,7 @@
 
 #[cfg(debug_assertions)]
 mod abort;
+mod answer;
 mod api;
 mod auth;
 mod body;

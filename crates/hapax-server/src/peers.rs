@@ -73,7 +73,7 @@ pub(crate) fn refusal() -> Vec<u8> {
         },
         "trace_id": trace_id.to_string(),
     });
-    let body = body.to_string();
+    let body = format!("{body}\n");
     let length = body.len();
     format!(
         "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\

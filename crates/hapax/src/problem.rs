@@ -171,7 +171,7 @@ impl Problem {
                 json!({"error": self.error(), "trace_id": trace.as_str()}),
             )
         };
-        let mut response = Response::new(Bytes::from(document.to_string()));
+        let mut response = Response::new(Bytes::from(format!("{document}\n")));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));

@@ -101,6 +101,11 @@ export class Hapax {
     this.ops = new Ops(this.#transport);
   }
 
+  /** Throws `HapaxError` unless there is a token, or an empty one was given on purpose. Sends nothing. */
+  checkToken(): void {
+    this.#transport.checkToken();
+  }
+
   /** Where the server is. */
   get baseUrl(): string {
     return this.#transport.baseUrl;

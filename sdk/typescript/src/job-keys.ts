@@ -27,7 +27,7 @@ export function jobKey(job: {
 
 /**
  * The key of an operation of a job. A context is an object, or its JSON text where a number must stay as it is written
- * (`1.0` is not `1` here). What it says of v, kind and job_id does not count.
+ * (`1.0` is not `1` here). What it says of v, kind and job_id does not count. The server's keys are made of a job's `job_key`.
  */
 export function opKey(kind: string, jobId: string, context: Readonly<Record<string, unknown>> | string = {}): string {
   const tree = typeof context === "string" ? readTree(context, "python") : treeOf(context);

@@ -35,6 +35,8 @@ export interface WorkerOptions {
   /** How long a stop waits for handlers before it aborts them and gives their jobs back (default 10 000). */
   readonly stopMs?: number;
   readonly onError?: (error: unknown, doing: string) => void;
+  /** Told when the worker starts and when it is asked to stop (default: console.info). */
+  readonly onSay?: (line: string) => void;
 }
 
 /** The lease is somebody else's by now. Nothing was written. */
@@ -129,6 +131,21 @@ export class HeldJob {
   }
 }
 
+/** The part of Node's process that is used. */
+interface Signals {
+  listenerCount(signal: string): number;
+  once(signal: string, listener: () => void): unknown;
+  removeListener(signal: string, listener: () => void): unknown;
+}
+
+/** Calls `stop` on the first Ctrl-C, where there are signals and nobody else listens. Gives what undoes that. */
+function onInterrupt(stop: () => void): () => void {
+  const { process } = globalThis as { process?: Partial<Signals> };
+  if (process?.once === undefined || process.listenerCount?.("SIGINT") !== 0) return () => undefined;
+  process.once("SIGINT", stop);
+  return () => process.removeListener?.("SIGINT", stop);
+}
+
 /** The way of a job to its end, where its handler leaves it. */
 const WAY_ON: Readonly<Partial<Record<JobState, JobState>>> = {
   LEASED: "FINALIZED",
@@ -147,6 +164,7 @@ export class Worker {
   readonly #pollMs: number;
   readonly #stopMs: number;
   readonly #onError: (error: unknown, doing: string) => void;
+  readonly #onSay: (line: string) => void;
   readonly #stopping = new AbortController();
   readonly #running = new Map<HeldJob, Promise<void>>();
   #loop: Promise<void> | undefined;
@@ -161,12 +179,28 @@ export class Worker {
     this.#pollMs = options.pollMs ?? 1000;
     this.#stopMs = options.stopMs ?? 10_000;
     this.#onError = options.onError ?? ((error, doing) => console.error(`hapax worker: ${doing}:`, error));
+    this.#onSay = options.onSay ?? ((line) => console.info(`hapax worker: ${line}`));
   }
 
-  /** Works until `stop` is called. */
+  /** Works until `stop` is called, or Ctrl-C is pressed where the program does nothing else with it. */
   run(): Promise<void> {
-    this.#loop ??= this.#work();
+    this.#loop ??= this.#start();
     return this.#loop;
+  }
+
+  async #start(): Promise<void> {
+    this.#client.checkToken();
+    const kinds = [...this.#handlers.keys()].sort().join(", ");
+    this.#onSay(`jobs of the kinds ${kinds} from ${this.#client.baseUrl}, ${this.#concurrency} at once; Ctrl-C ends it`);
+    const forget = onInterrupt(() => {
+      this.#onSay("stopping: what runs comes to its end; Ctrl-C again to stop now");
+      this.#stopping.abort();
+    });
+    try {
+      await this.#work();
+    } finally {
+      forget();
+    }
   }
 
   /** Leases nothing more, waits for what runs, and gives back what does not end in time. */
@@ -179,7 +213,7 @@ export class Worker {
     while (!this.#stopping.signal.aborted) {
       const free = this.#concurrency - this.#running.size;
       const leased = free > 0 ? await this.#lease(free) : [];
-      for (const one of leased) this.#start(one);
+      for (const one of leased) this.#take(one);
       if (this.#running.size >= this.#concurrency) await this.#nextEnd();
       else if (leased.length === 0) await this.#pause();
     }
@@ -211,7 +245,7 @@ export class Worker {
     await Promise.race([stop, ...this.#running.values()]);
   }
 
-  #start(leased: Job): void {
+  #take(leased: Job): void {
     const held = new HeldJob(this.#client, leased);
     const ran = this.#attempt(held).finally(() => this.#running.delete(held));
     this.#running.set(held, ran);

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::model::{JobId, JobKind};
 
-/// The rest after the first failure.
+/// The rest after the first failure of a job that was planned without one of its own.
 pub const FIRST: Duration = Duration::from_secs(1);
 /// The longest rest.
 pub const LONGEST: Duration = Duration::from_secs(3600);
@@ -26,22 +26,23 @@ pub fn longest(kind: &JobKind) -> Duration {
     }
 }
 
-/// The rest after this many failures: one second, then four times as long each time, at most an hour, less up
-/// to a half so that jobs which failed together do not come back together.
+/// The rest after this many failures: `first`, then four times as long each time, at most an hour, less up
+/// to a half so that jobs which failed together do not come back together. A first rest of zero stays zero.
 ///
 /// ```
-/// use hapax_core::job::{JobId, backoff::rest};
+/// use hapax_core::job::{JobId, backoff::{FIRST, rest}};
 /// use std::time::Duration;
 ///
 /// let job = JobId::new("j-1")?;
-/// assert!(rest(&job, 1) >= Duration::from_millis(500) && rest(&job, 1) <= Duration::from_secs(1));
-/// assert!(rest(&job, 3) >= Duration::from_secs(8) && rest(&job, 3) <= Duration::from_secs(16));
-/// assert!(rest(&job, u32::MAX) <= Duration::from_secs(3600));
+/// assert!(rest(&job, FIRST, 1) >= Duration::from_millis(500) && rest(&job, FIRST, 1) <= Duration::from_secs(1));
+/// assert!(rest(&job, FIRST, 3) >= Duration::from_secs(8) && rest(&job, FIRST, 3) <= Duration::from_secs(16));
+/// assert_eq!(rest(&job, Duration::ZERO, 3), Duration::ZERO);
+/// assert!(rest(&job, FIRST, u32::MAX) <= Duration::from_secs(3600));
 /// # Ok::<(), hapax_core::Invalid>(())
 /// ```
 #[must_use]
-pub fn rest(job: &JobId, failures: u32) -> Duration {
-    let full = FIRST
+pub fn rest(job: &JobId, first: Duration, failures: u32) -> Duration {
+    let full = first
         .saturating_mul(4u32.saturating_pow(failures.saturating_sub(1)))
         .min(LONGEST);
     let mut hasher = Sha256::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 mod ops;
 
 use super::act::{Act, By, Change, Deed, Done, Fence, Refusal};
-use super::backoff::{longest, rest};
+use super::backoff::{FIRST, longest, rest};
 use super::graph::State;
 use super::model::{Hold, Job, Place};
 use super::op::{Op, OpState};
@@ -305,7 +305,8 @@ fn fail(
     }
     next.state = State::Failed;
     next.lease = None;
-    let pause = rest(&next.id, next.failures).min(longest(&next.kind));
+    let first = next.backoff.unwrap_or(FIRST);
+    let pause = rest(&next.id, first, next.failures).min(longest(&next.kind));
     next.available_at = now.plus(pause.max(after.unwrap_or_default()));
     Ok(next)
 }

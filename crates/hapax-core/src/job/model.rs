@@ -5,6 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
+use uuid::Uuid;
+
 use super::graph::State;
 use super::key::job_key;
 use crate::error::Invalid;
@@ -12,7 +15,21 @@ use crate::key::visible;
 use crate::scope::Tenant;
 use crate::time::Time;
 
-/// The id of a job: 1 to 128 visible ASCII characters. Ours are the job's key; older databases have others.
+/// The id of a job: 1 to 128 visible ASCII characters. A job is stored under its key, unless it was planned with an id of
+/// its own; older databases have others.
+///
+/// People and programs see a UUID: [`Display`](fmt::Display) writes the one that is made of the first 122 bits of the key.
+/// Keys of operations are made of the stored id, which is [`JobId::as_str`].
+///
+/// ```
+/// use hapax_core::job::JobId;
+///
+/// let stored = JobId::new("67f7640f888de7a2f799069aeaced920e858c52b5926d4414a680f6ac609e438")?;
+/// assert_eq!(stored.to_string(), "67f7640f-888d-87a2-b799-069aeaced920");
+/// let shown = JobId::new("67F7640F-888D-87A2-B799-069AEACED920")?;
+/// assert!(stored.goes_by(&shown) && stored.goes_by(&stored));
+/// # Ok::<(), hapax_core::Invalid>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct JobId(Arc<str>);
 
@@ -29,16 +46,58 @@ impl JobId {
         Ok(Self(text.into()))
     }
 
-    /// The id as text.
+    /// The id as it is stored, and as keys of operations are made of it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether `name` is this id, or the UUID that stands for it. The case of a UUID does not matter.
+    #[must_use]
+    pub fn goes_by(&self, name: &JobId) -> bool {
+        self == name || name.uuid().is_some_and(|uuid| self.shown() == Some(uuid))
+    }
+
+    /// The ids that a UUID may stand for lie between these two, the second excluded: a key's first 48 bits are the UUID's.
+    /// `None` if this is no UUID.
+    #[must_use]
+    pub fn range(&self) -> Option<(String, String)> {
+        let shown = self.uuid()?.simple().to_string();
+        let first = &shown[..12];
+        Some((first.to_owned(), format!("{first}g")))
+    }
+
+    /// The UUID in the form that ids are stored in; every other id as it is.
+    #[must_use]
+    pub fn normal(self) -> Self {
+        match self.uuid() {
+            Some(uuid) => Self(uuid.to_string().into()),
+            None => self,
+        }
+    }
+
+    /// The UUID that this text is.
+    fn uuid(&self) -> Option<Uuid> {
+        let is_hyphenated = self.0.len() == 36;
+        Uuid::try_parse(&self.0).ok().filter(|_| is_hyphenated)
+    }
+
+    /// The UUID that stands for this id, if it is a key.
+    fn shown(&self) -> Option<Uuid> {
+        let is_key = self.0.len() == 64;
+        let hash = HEXLOWER.decode(self.0.as_bytes()).ok();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.filter(|_| is_key)?[..16]);
+        Some(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 }
 
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self.shown() {
+            Some(uuid) => uuid.fmt(f),
+            None => f.pad(&self.0),
+        }
     }
 }
 
@@ -146,6 +205,8 @@ pub struct Job {
     pub failures: u32,
     /// After this many failures it is given up.
     pub max_attempts: u32,
+    /// How long it rests after its first failure; a second if `None`. See [`rest`](super::backoff::rest).
+    pub backoff: Option<Duration>,
     /// When it may be leased, if it is not terminal: never earlier than the end of a lease or of a rest.
     pub available_at: Time,
     /// Operations begun up to this epoch are as if they had never been: the job was planned anew since.
@@ -221,6 +282,7 @@ pub struct NewJob {
     canonical_url: String,
     payload: Option<Arc<str>>,
     max_attempts: u32,
+    backoff: Option<Duration>,
 }
 
 impl NewJob {
@@ -251,6 +313,7 @@ impl NewJob {
             canonical_url: canonical_url.to_owned(),
             payload: None,
             max_attempts: Job::ATTEMPTS_MAX,
+            backoff: None,
         })
     }
 
@@ -312,6 +375,14 @@ impl NewJob {
         self
     }
 
+    /// The same, resting this long after its first failure, and four times as long after each that follows, up to
+    /// [`LONGEST`](super::backoff::LONGEST). With [`Duration::ZERO`] it never rests.
+    #[must_use]
+    pub fn backoff(mut self, first: Duration) -> Self {
+        self.backoff = Some(first.min(super::backoff::LONGEST));
+        self
+    }
+
     /// What makes it the same job when it is planned again.
     #[must_use]
     pub fn key(&self) -> String {
@@ -345,6 +416,7 @@ impl NewJob {
             attempts: 0,
             failures: 0,
             max_attempts: self.max_attempts,
+            backoff: self.backoff,
             available_at: now,
             redone: -1,
             retried: -1,

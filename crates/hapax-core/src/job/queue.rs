@@ -170,6 +170,10 @@ pub trait Queue: Send + Sync + 'static {
     /// Does each act or says why not, in order. At most [`ACTS_MAX`].
     fn apply(&self, tenant: Tenant, acts: Vec<Act>) -> Answer<'_, Vec<Result<Done, Refusal>>>;
 
+    /// The ids of the jobs that go by these names: an id as it is stored, a job's key, or the UUID that is shown for it. In
+    /// the order asked; a name that is no job's stays as it is. At most [`ACTS_MAX`].
+    fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>>;
+
     /// The job with this id and its operations, oldest first, if it is this tenant's.
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>>;
 

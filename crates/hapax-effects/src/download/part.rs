@@ -48,7 +48,7 @@ impl Owner {
     #[must_use]
     pub fn of(job: &JobId, epoch: i64) -> Self {
         Self {
-            job: job.to_string(),
+            job: job.as_str().to_owned(),
             name: file_name(job.as_str()),
             epoch,
         }

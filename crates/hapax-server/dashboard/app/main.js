@@ -232,6 +232,7 @@ function frame() {
       h("a", { href: "/ui/overview", class: "brand" }, h("span", { class: "mark" }, icon("mark")), "hapax"),
       h("span", { class: "tenant faint", title: `tenant ${session.tenant}` }, role),
       h("span", { class: "grow" }),
+      h("a", { href: "/docs", class: "wide-only" }, "API reference"),
       zoneButton(),
       themeButton(),
       h(

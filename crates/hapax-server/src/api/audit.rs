@@ -1,7 +1,7 @@
 //! /v1/audit: what happened to a tenant's keys, newest first.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::{Action, Note, NoteId, NoteScan, Tenant, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,6 +11,7 @@ use super::App;
 use super::openapi::words::AuditAction;
 use super::payload::invalid;
 use super::query::Query;
+use crate::answer::Answer;
 use crate::problem::Refusal;
 
 /// Which rows to list.

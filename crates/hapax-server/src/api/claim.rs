@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use axum::{Extension, Json as Answer};
 use hapax::Claimed;
 use hapax::layer::{
     Asked, IDEMPOTENCY_KEY, KeyError, Route, conflict_details, is_reserved, key_required,
@@ -24,6 +24,7 @@ use super::end::token_of;
 use super::openapi::words::{ClaimAction, ConflictDetails};
 use super::payload::{Payload, invalid};
 use super::shown::Shown;
+use crate::answer::Answer;
 use crate::body::Wrapped;
 use crate::problem::{self, Refusal};
 

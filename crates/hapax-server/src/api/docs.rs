@@ -1,10 +1,12 @@
-//! One page per error code, embedded at compile time. They hold no data.
+//! One page per error code, embedded at compile time, as HTML and as Markdown. They hold no data.
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::http::header::{ACCEPT, VARY};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
 
+use super::{markdown, reference};
 use crate::problem::{self, Refusal};
 
 /// Lists `docs/errors/CODE.md`; the list is checked against the folder by a test.
@@ -66,19 +68,79 @@ static PAGES: &[(&str, &str)] = pages![
     "unsupported_schema_version",
 ];
 
-/// Explains an error: what it means and what to do next, as Markdown.
+/// The list of all of them.
+const LIST: &str = include_str!("../../../../docs/errors/README.md");
+/// Where they are.
+const FOLDER: &str = "/docs/errors";
+
+/// Lists the codes of all refusals, with the status of each and whether to retry.
+#[utoipa::path(get, path = "/docs/errors", operation_id = "list_error_pages",
+    responses((status = 200, description = "HTML for people; Markdown where `Accept` asks for it.",
+            content((String = "text/html"), (String = "text/markdown"))),
+        (status = 304, description = "It has not changed.")))]
+pub(super) async fn error_list(headers: HeaderMap) -> Response {
+    shown(&headers, "Errors", LIST, wants_markdown(&headers))
+}
+
+/// Explains an error: what it means and what to do next. `CODE.md` is the page as Markdown.
 #[utoipa::path(get, path = "/docs/errors/{code}", operation_id = "get_error_page",
-    responses((status = 200, description = "The page.", body = String, content_type = "text/markdown")))]
+    responses((status = 200, description = "HTML for people; Markdown where `Accept` or the ending `.md` asks for it.",
+            content((String = "text/html"), (String = "text/markdown"))),
+        (status = 304, description = "It has not changed.")))]
 pub(super) async fn error_page(
     code: Result<Path<String>, PathRejection>,
-) -> Result<impl IntoResponse, Refusal> {
-    let Path(code) = code.map_err(|_| problem::not_found())?;
-    let page = PAGES
-        .iter()
-        .find(|(name, _)| *name == code)
-        .map(|(_, page)| *page);
-    let page = page.ok_or_else(problem::not_found)?;
-    Ok(([(CONTENT_TYPE, "text/markdown; charset=utf-8")], page))
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let Path(name) = code.map_err(|_| problem::not_found())?;
+    let (code, is_file) = match name.strip_suffix(".md") {
+        Some(code) => (code, true),
+        None => (&*name, false),
+    };
+    let found = PAGES.iter().find(|(known, _)| *known == code);
+    let (code, page) = found.ok_or_else(problem::not_found)?;
+    Ok(shown(
+        &headers,
+        code,
+        page,
+        is_file || wants_markdown(&headers),
+    ))
+}
+
+/// The page in the form that was asked for.
+fn shown(asked: &HeaderMap, title: &str, page: &'static str, as_markdown: bool) -> Response {
+    let mut response = if as_markdown {
+        let tag = reference::tag(page);
+        reference::answer(asked, &tag, "text/markdown; charset=utf-8", page)
+    } else {
+        let html = whole(title, page);
+        let tag = reference::tag(&html);
+        reference::answer(asked, &tag, "text/html; charset=utf-8", html)
+    };
+    let headers = response.headers_mut();
+    headers.append(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// The page as HTML, with the ways back.
+fn whole(title: &str, page: &str) -> String {
+    let body = markdown::html(page, FOLDER);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} - hapax</title>\n\
+         <link rel=\"icon\" href=\"/docs/assets/icon.svg\" type=\"image/svg+xml\">\n\
+         <link rel=\"stylesheet\" href=\"/docs/assets/docs.css\">\n</head>\n<body>\n\
+         <header><a href=\"{FOLDER}\">All errors</a> <a href=\"/docs\">API reference</a> <a href=\"/\">Dashboard</a></header>\n\
+         <main class=\"page\">\n{body}</main>\n</body>\n</html>\n"
+    )
+}
+
+/// Whether the caller asks for Markdown, or for text and not for HTML.
+fn wants_markdown(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter();
+    let accepted: Vec<&str> = accepted.filter_map(|value| value.to_str().ok()).collect();
+    let asks = |media_type: &str| accepted.iter().any(|value| value.contains(media_type));
+    asks("text/markdown") || (asks("text/plain") && !asks("text/html"))
 }
 
 /// The codes that have a page.
@@ -115,6 +177,24 @@ mod tests {
         });
         let stems: BTreeSet<_> = stems.filter(|stem| stem != "README").collect();
         assert_eq!(stems, listed());
+    }
+
+    #[test]
+    fn every_page_is_rendered_whole() {
+        for (code, page) in PAGES.iter().chain(&[("Errors", LIST)]) {
+            let html = whole(code, page);
+            assert!(html.contains(&format!("<h1>{code}</h1>")), "{code}");
+            for unknown in ["](", "<p>#", "<p>&gt;", "<p>1. ", "<p>* ", "```"] {
+                assert!(
+                    !html.contains(unknown),
+                    "{code} uses {unknown}, which is not rendered"
+                );
+            }
+            let links = html.split("href=\"/docs/errors/").skip(1);
+            for link in links.filter_map(|rest| rest.split('"').next()) {
+                assert!(listed().contains(link), "{code} leads to {link}");
+            }
+        }
     }
 
     #[test]

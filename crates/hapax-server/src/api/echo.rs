@@ -1,6 +1,5 @@
 //! /v1/echo: the smallest write there is, to see a first call and its replay.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -8,6 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::App;
+use crate::answer::Answer;
 use crate::body::Json;
 
 /// What came, and what a second run would make anew: a replay shows the first id and time again.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::{Extension, Json as Answer};
 use hapax::Settled;
 use hapax::layer::Route;
 use hapax::problem::Problem;
@@ -17,6 +17,7 @@ use super::App;
 use super::keys::Id;
 use super::openapi::words::CompletedState;
 use super::payload::Payload;
+use crate::answer::Answer;
 use crate::body::{Json, Wrapped};
 use crate::problem::{self, Refusal};
 

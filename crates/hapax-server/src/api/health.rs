@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::openapi::words::DurabilityWord;
+use crate::answer::Answer;
 use crate::problem::{self, Refusal};
 
 /// How long the store may take to say that it works.
@@ -107,7 +108,7 @@ pub(super) struct Health {
 /// Tells that the process lives, whatever the store does.
 #[utoipa::path(get, path = "/health", operation_id = "get_health",
     responses((status = 200, description = "It lives.", body = Health)))]
-pub(super) async fn health(State(app): State<App>) -> (Fresh, axum::Json<Health>) {
+pub(super) async fn health(State(app): State<App>) -> (Fresh, Answer<Health>) {
     let ledger = &app.store.ledger;
     let health = Health {
         status: "ok",
@@ -118,7 +119,7 @@ pub(super) async fn health(State(app): State<App>) -> (Fresh, axum::Json<Health>
         time: ledger.now().to_string(),
         leads: app.led(),
     };
-    (FRESH, axum::Json(health))
+    (FRESH, Answer(health))
 }
 
 /// That it can work.
@@ -132,14 +133,14 @@ pub(super) struct Ready {
 /// Tells whether the store takes writes now: 200, or 503. The answer is at most a second old.
 #[utoipa::path(get, path = "/ready", operation_id = "get_ready",
     responses((status = 200, description = "It takes writes.", body = Ready)), extensions(("x-codes" = json!(["store_unavailable", "internal"]))))]
-pub(super) async fn ready(State(app): State<App>) -> Result<(Fresh, axum::Json<Ready>), Refusal> {
+pub(super) async fn ready(State(app): State<App>) -> Result<(Fresh, Answer<Ready>), Refusal> {
     let ledger = &app.store.ledger;
     app.readiness.look(ledger).await?;
     let ready = Ready {
         status: "ready",
         store: ledger.name(),
     };
-    Ok((FRESH, axum::Json(ready)))
+    Ok((FRESH, Answer(ready)))
 }
 
 /// A build.
@@ -152,8 +153,8 @@ pub(super) struct Version {
 /// Tells which build this is.
 #[utoipa::path(get, path = "/version", operation_id = "get_version",
     responses((status = 200, description = "Name and version.", body = Version)))]
-pub(super) async fn version() -> axum::Json<Version> {
-    axum::Json(Version {
+pub(super) async fn version() -> Answer<Version> {
+    Answer(Version {
         name: "hapax",
         version: env!("CARGO_PKG_VERSION"),
     })

@@ -2,9 +2,9 @@
 
 pub(super) mod begin;
 
+use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::entry::Search;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::App;
 use super::jobs::path_parameter;
 use super::payload::invalid;
 use super::query::Query;
+use crate::answer::Answer;
 use crate::import::shown::Shown;
 use crate::problem::{self, Refusal};
 

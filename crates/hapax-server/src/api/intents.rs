@@ -7,10 +7,10 @@ pub(super) mod send;
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::job::{Job, JobId, Op, Refusal as JobRefusal};
@@ -23,6 +23,7 @@ use super::App;
 use super::jobs::shown::ShownOp;
 use super::jobs::{Id, refused};
 use super::listed::{Door, viewer, writer};
+use crate::answer::Answer;
 use crate::intents::desk::Waiter;
 use crate::intents::receipt::{Receipt, project};
 use crate::intents::{act, inbox};

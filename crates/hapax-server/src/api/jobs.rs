@@ -8,9 +8,9 @@ pub(crate) mod shown;
 pub(super) mod step;
 pub(super) mod words;
 
+use axum::Extension;
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::job::{Act, Deed, Done, Fence, Job, JobId, JobKind, JobScan, NewJob, On, Tally};
 use serde::{Deserialize, Serialize};
@@ -21,21 +21,30 @@ use super::App;
 use super::openapi::words::JobState;
 use super::payload::invalid;
 use super::query::Query;
+use crate::answer::Answer;
 use crate::problem::{self, Refusal};
 use shown::{ShownJob, ShownOp};
 
-/// The `{id}` of a path. What is not an id answers like an id that does not exist.
+/// The stored id of the job that the `{id}` of a path names: the UUID that is shown for it, or its key. What is not an id
+/// answers like an id that does not exist.
 pub(super) struct Id(pub(super) JobId);
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
+impl FromRequestParts<App> for Id {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let text = path_parameter(parts, state, "id").await?;
-        JobId::new(&text)
-            .map(Self)
-            .map_err(|_| problem::not_found().into())
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let text = path_parameter(parts, app, "id").await?;
+        let name = JobId::new(&text).map_err(|_| problem::not_found())?;
+        let tenant = parts.extensions.get::<Tenant>().copied();
+        let tenant = tenant.ok_or_else(problem::internal)?;
+        stored_id(app, tenant, name).await.map(Self)
     }
+}
+
+/// The stored id of the job that goes by this name; the name itself if there is none.
+pub(super) async fn stored_id(app: &App, tenant: Tenant, name: JobId) -> Result<JobId, Refusal> {
+    let mut named = app.store.queue.named(tenant, vec![name]).await?;
+    named.pop().ok_or_else(|| problem::internal().into())
 }
 
 /// The parameter `name` of the path.
@@ -65,7 +74,7 @@ pub(super) struct ListQuery {
     /// Only jobs of this kind.
     #[param(pattern = "^[a-z0-9_-]{1,64}$")]
     kind: Option<String>,
-    /// Only the job with this id, and jobs of the work with this id.
+    /// Only the job with this id or key, and jobs of the work with this id.
     q: Option<String>,
     /// Only jobs of this work.
     work_id: Option<String>,
@@ -137,7 +146,10 @@ pub(super) async fn list(
     let scan = query.scan(tenant)?;
     let named = named.and_then(|q| JobId::new(&q).ok());
     let named = match named {
-        Some(id) => app.store.queue.job(tenant, id).await?,
+        Some(name) => {
+            let id = stored_id(&app, tenant, name).await?;
+            app.store.queue.job(tenant, id).await?
+        }
         None => None,
     };
     let now = app.store.queue.time();

@@ -2,9 +2,9 @@
 
 mod named;
 
+use axum::Extension;
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
-use axum::{Extension, Json as Answer};
 use hapax::layer::Route;
 use hapax_core::canonical;
 use hapax_core::{Key, Record, RecordId, Scan, Space, State as Stored, Tenant, Time};
@@ -18,6 +18,7 @@ use super::openapi::words::KeyState;
 use super::payload::invalid;
 use super::query::Query;
 use super::shown::{Shown, ShownBody};
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::problem::{self, Refusal};
 

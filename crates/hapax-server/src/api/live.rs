@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json as Answer};
 use bytes::Bytes;
 use futures_util::stream;
 use hapax_core::Tenant;
@@ -21,6 +21,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use utoipa::ToSchema;
 
 use super::App;
+use crate::answer::Answer;
 use crate::auth::{self, Gate};
 use crate::live::{Sample, Watching};
 use crate::problem::{self, Refusal};

@@ -15,6 +15,7 @@ pub(crate) mod jobs;
 pub(crate) mod keys;
 mod listed;
 mod live;
+mod markdown;
 pub(crate) mod openapi;
 mod operator;
 mod ops;
@@ -34,8 +35,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use axum::http::HeaderValue;
+use axum::extract::State;
 use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::get;
@@ -150,7 +152,7 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
     let router = listed.fold(Router::new(), |router, route| route.add_to(router, app, ""));
     let each = collections.iter();
     each.fold(router, |router, each| router.merge(snapshots(app, each)))
-        .fallback(async || Refusal::from(problem::not_found()))
+        .fallback(beside)
         .method_not_allowed_fallback(async || Refusal::from(problem::method_not_allowed()))
         .layer(Extension(settings::Collections::from(collections)))
         .layer(Extension(Arc::clone(gate)))
@@ -158,6 +160,22 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
         .layer(from_fn_with_state(limits, trace))
         .layer(map_response(taken_as_it_says))
         .with_state(Arc::clone(app))
+}
+
+/// A page under its address with a slash at the end, which people type; all else is not found.
+async fn beside(
+    State(app): State<App>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let reads = [Method::GET, Method::HEAD].contains(&method);
+    match uri.path() {
+        "/docs/" if reads => Ok(reference::page(headers).await),
+        "/docs/errors/" if reads => Ok(docs::error_list(headers).await),
+        "/ui/" if reads => Ok(dashboard::start(State(app), headers).await),
+        _ => Err(problem::not_found().into()),
+    }
 }
 
 /// What callers stored comes back as JSON. No browser shall take it for something else.
@@ -259,6 +277,7 @@ fn server_routes() -> Vec<Listed> {
         open(routes!(reference::document)),
         open(routes!(reference::page)),
         open(routes!(reference::asset)),
+        open(routes!(docs::error_list)),
         open(routes!(docs::error_page)),
     ]
 }

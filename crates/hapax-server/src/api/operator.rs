@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::{Extension, Json as Answer};
 use hapax::engine::Ruled;
 use hapax::layer::Route;
 use hapax::problem::Problem;
@@ -21,6 +21,7 @@ use super::end::Completed;
 use super::keys::Id;
 use super::openapi::words::SubjectName;
 use super::payload::{Payload, invalid};
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::body::{Json, Wrapped};
 use crate::problem::{self, Refusal};

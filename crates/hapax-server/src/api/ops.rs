@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::{Extension, Json as Answer};
 use hapax_core::job::{
     Begun, By, Class, Deed, Done, Fence, Job, JobId, JobScan, On, Op, OpKey, OpState,
     Refusal as Refused, Resolution, State as Reached, op_key,
@@ -18,10 +18,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::App;
 use super::jobs::shown::{ShownOp, raw, why};
 use super::jobs::words::{Owner, Why, Word, fence, given, yes};
-use super::jobs::{act, path_parameter, refused};
+use super::jobs::{act, path_parameter, refused, stored_id};
 use super::openapi::words::{BeginAction, JobState, OpClass, Reason};
 use super::payload::invalid;
 use super::query::Query;
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::body::{Json, Roomy};
 use crate::problem::{self, Refusal};
@@ -44,6 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BeginBody {
+    /// The job's id or its key.
     #[schema(value_type = String, min_length = 1, max_length = 128)]
     job_id: Word<JobId>,
     /// What is done, such as HEAD.
@@ -168,7 +170,7 @@ impl BegunAnswer {
 /// Begins an operation, or says what became of it.
 #[utoipa::path(post, path = "/v1/ops/begin", operation_id = "begin_op",
     request_body(content = BeginBody, example = json!({
-        "job_id": "3f786850e387550fdab836ed7e6dc881", "kind": "HEAD", "context": {"url": "https://example.org/a.pdf"},
+        "job_id": "67f7640f-888d-87a2-b799-069aeaced920", "kind": "HEAD", "context": {"url": "https://example.org/a.pdf"},
         "owner": "worker-1", "epoch": 1, "class": "replayable"
     })),
     responses((status = 200, description = "What the runner has to do.", body = BegunAnswer)),
@@ -176,8 +178,10 @@ impl BegunAnswer {
 pub(super) async fn begin(
     State(app): State<App>,
     Extension(tenant): Extension<Tenant>,
-    Roomy(body): Roomy<BeginBody>,
+    Roomy(mut body): Roomy<BeginBody>,
 ) -> Result<Answer<BegunAnswer>, Refusal> {
+    // The key of an operation is made of the stored id, whatever the job is called here.
+    body.job_id.0 = stored_id(&app, tenant, body.job_id.0).await?;
     let deed = Deed::Begin {
         key: body.key()?,
         token: body.token()?,
@@ -373,7 +377,7 @@ pub(super) async fn resolve(
         .by(&caller.to_string())
         .saying([
             ("op_key", op.key.as_str().into()),
-            ("job_id", job.id.as_str().into()),
+            ("job_id", job.id.to_string().into()),
             ("kind", op.kind.as_str().into()),
             ("by", said.into()),
         ]);

@@ -1,12 +1,13 @@
 //! /v1/reconcile: what `hapax reconcile` does, now, for one tenant.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::App;
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::body::Optional;
 use crate::cmd::reconcile::{self, Asked, Files, Reconciled};

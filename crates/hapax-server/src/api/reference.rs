@@ -1,5 +1,6 @@
 //! /openapi.json and /docs: the document, and a page that renders it. Both hold no data and are open to everybody.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
@@ -72,19 +73,25 @@ pub(super) async fn asset(
     let Path(name) = name.map_err(|_| problem::not_found())?;
     let found = ASSETS.iter().find(|(known, _, _)| *known == name);
     let (_, media_type, text) = found.ok_or_else(problem::not_found)?;
-    Ok(answer(&headers, &tag(text), media_type, text))
+    Ok(answer(&headers, &tag(text), media_type, *text))
 }
 
-fn tag(text: &str) -> String {
+pub(super) fn tag(text: &str) -> String {
     let hash = HEXLOWER.encode(&Sha256::digest(text.as_bytes()));
     format!("\"{}\"", &hash[..32])
 }
 
-fn answer(asked: &HeaderMap, tag: &str, media_type: &'static str, text: &'static str) -> Response {
+/// A file of this build. With the ETag of an earlier answer in If-None-Match it is not sent again.
+pub(super) fn answer(
+    asked: &HeaderMap,
+    tag: &str,
+    media_type: &'static str,
+    text: impl Into<Cow<'static, str>>,
+) -> Response {
     let mut response = if is_known(asked, tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        ([(CONTENT_TYPE, media_type)], text).into_response()
+        ([(CONTENT_TYPE, media_type)], text.into()).into_response()
     };
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::from_str(tag) {

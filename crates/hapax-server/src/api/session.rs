@@ -7,7 +7,7 @@ use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json as Answer, RequestExt};
+use axum::{Extension, RequestExt};
 use hapax_core::Tenant;
 use hapax_store::Role;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::openapi::words::{RoleWord, SignIn};
+use crate::answer::Answer;
 use crate::auth::session::{self, is_https, is_ours, is_same_origin};
 use crate::auth::{self, Access, Caller, Gate, Signed};
 use crate::body::FromStranger;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_intake::snapshot::Collection;
 use hapax_store::Role;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::openapi::words::DurabilityWord;
+use crate::answer::Answer;
 use crate::problem::{self, Refusal};
 use crate::store::Database;
 

@@ -1,15 +1,16 @@
 //! /v1/stats: a tenant's figures by the names of seed 004, since this process started.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderName;
 use axum::http::header::CACHE_CONTROL;
-use axum::{Extension, Json as Answer};
 use hapax::observe::Stats;
 use hapax_core::Tenant;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
+use crate::answer::Answer;
 
 /// The figures, by the names of seed 004.
 #[derive(Serialize, ToSchema)]

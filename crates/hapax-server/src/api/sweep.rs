@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
+use crate::answer::Answer;
 use crate::cmd::sweep;
 use crate::problem::Refusal;
 

@@ -112,7 +112,7 @@ pub(crate) enum Jobs {
     List(JobsList),
     /// Show one job with its operations.
     Show {
-        /// The job's id.
+        /// The job's id or its key.
         #[arg(value_parser = JobId::new)]
         id: JobId,
         #[command(flatten)]
@@ -155,7 +155,7 @@ pub(crate) struct JobsList {
 
 #[derive(Args, Debug)]
 pub(crate) struct JobsRetry {
-    /// The jobs' ids.
+    /// The jobs' ids or keys.
     #[arg(value_name = "ID", value_parser = JobId::new)]
     pub(crate) ids: Vec<JobId>,
     /// Every job in this state: FAILED or DEAD.

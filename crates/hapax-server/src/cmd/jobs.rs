@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hapax_core::Time;
-use hapax_core::job::{Job, JobId, JobScan, Op, OpState, Queue, State};
+use hapax_core::job::{Job, JobId, JobScan, Op, OpState, Queue, State, backoff};
 use serde::Serialize;
 use serde_json::json;
 
@@ -75,21 +75,29 @@ fn row(job: &Job) -> Vec<Field> {
     ]
 }
 
-async fn show(id: &JobId, of: &OfTenant) -> Result<()> {
+async fn show(name: &JobId, of: &OfTenant) -> Result<()> {
     let store = open(of).await?;
-    let found = store.queue.job(of.tenant, id.clone()).await?;
+    let found = match store
+        .queue
+        .named(of.tenant, vec![name.clone()])
+        .await?
+        .pop()
+    {
+        Some(id) => store.queue.job(of.tenant, id).await?,
+        None => None,
+    };
     let now = store.queue.time();
     store.close().await;
     let Some((job, ops)) = found else {
         return Err(exit::hinted(
-            format!("tenant {} has no job with the id {id}", of.tenant),
+            format!("tenant {} has no job with the id {name}", of.tenant),
             "`hapax jobs list` shows those there are; --tenant ID those of another tenant",
         ));
     };
     if of.plain.json {
         return document(&Whole::of(&job, &ops));
     }
-    out::table(&["job", job.id.as_str()], &facts(&job, now))?;
+    out::table(&["job", &job.id.to_string()], &facts(&job, now))?;
     if ops.is_empty() {
         return Ok(());
     }
@@ -111,8 +119,11 @@ fn facts(job: &Job, now: Time) -> Vec<Vec<Field>> {
             left => format!("{}, until {until}, {} left", hold.owner, span(left)),
         }
     });
+    let rest = job.backoff.unwrap_or(backoff::FIRST);
+    let rest = format!("{} ms", rest.as_millis());
     vec![
         named("job_id", plain(&job.id)),
+        named("job_key", plain(&job.key)),
         named("kind", plain(&job.kind)),
         named("state", state(job.state)),
         named("lease", plain(&held)),
@@ -122,6 +133,7 @@ fn facts(job: &Job, now: Time) -> Vec<Vec<Field>> {
             "failures",
             plain(&format!("{} of {}", job.failures, job.max_attempts)),
         ),
+        named("first rest", plain(&rest)),
         named("work_id", plain(&job.work_id)),
         named("artifact_id", plain(&job.artifact_id)),
         named("canonical_url", plain(&job.canonical_url)),
@@ -190,7 +202,8 @@ async fn leases(of: &OfTenant) -> Result<()> {
         let items: Vec<_> = holds
             .map(|(job, hold)| {
                 json!({
-                    "job_id": job.id.as_str(),
+                    "job_id": job.id.to_string(),
+                    "job_key": job.key,
                     "kind": job.kind.as_str(),
                     "state": job.state.as_str(),
                     "owner": &*hold.owner,

@@ -76,6 +76,7 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
         .any(|known| known == kind);
     assert!(known, "{at} as {kind:?} is not described; {text}");
     if kind.ends_with("json") {
+        assert!(text.ends_with('\n'), "{at} does not end with a newline");
         let place = format!("{place}/content/{}/schema", escaped(kind));
         match serde_json::from_slice(&answer.body) {
             Ok(value) => validate(&place, &value, &at),

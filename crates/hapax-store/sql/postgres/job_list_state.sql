@@ -35,11 +35,11 @@ WITH RECURSIVE kinds (kind) AS (
     SELECT seq FROM listed UNION SELECT seq FROM leased
 ), found AS MATERIALIZED (
     SELECT tenant_id, seq, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures, max_attempts,
-           available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at
+           available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at, backoff_ms
       FROM job
      WHERE tenant_id = $1 AND job_id <> '' AND seq = ANY(ARRAY(SELECT seq FROM page ORDER BY seq DESC LIMIT $5))
 )
 SELECT tenant_id, seq, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures, max_attempts,
-       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at
+       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at, backoff_ms
   FROM found
  ORDER BY seq DESC;

@@ -14,7 +14,7 @@ WITH head AS MATERIALIZED (
      LIMIT $5 + 64
 )
 SELECT tenant_id, seq, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures, max_attempts,
-       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at,
+       available_at, redone, retried, work_id, artifact_id, canonical_url, payload, result, error, created_at, updated_at, backoff_ms,
        standing, later, listed
   FROM job
  WHERE tenant_id = $1 AND job_id <> '' AND seq = ANY(ARRAY(SELECT seq FROM head))

@@ -2,6 +2,6 @@
 SELECT seq, tenant_id, job_id, job_key, kind, place, state, lease_owner, lease_until, epoch, attempts, failures,
        max_attempts, available_at, redone, retried, work_id, artifact_id, canonical_url,
        (SELECT payload FROM job_payload AS apart WHERE apart.job_seq = job.seq),
-       result, error, created_at, updated_at
+       result, error, created_at, updated_at, backoff_ms
   FROM job
  WHERE seq = ?1;

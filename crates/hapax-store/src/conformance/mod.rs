@@ -172,6 +172,7 @@ macro_rules! queue_conformance {
 
             $crate::conformance_cases!($open, queue::planning:
                 a_new_job_is_planned_and_stored_whole,
+                a_job_goes_by_its_id_its_key_and_its_uuid,
                 planning_again_gives_the_same_job,
                 planning_again_changes_nothing,
                 the_same_key_twice_in_a_batch_is_planned_once,
@@ -236,6 +237,8 @@ macro_rules! queue_conformance {
             $crate::conformance_cases!($open, queue::failing:
                 a_failed_job_rests_and_keeps_the_reason,
                 a_failed_job_rests_as_long_as_asked,
+                a_job_without_a_rest_is_due_at_once_after_a_failure,
+                a_job_rests_by_its_own_first_rest,
                 any_error_comes_back_as_it_was,
                 a_very_long_error_is_cut,
                 a_failure_for_good_gives_up,

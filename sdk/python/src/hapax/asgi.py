@@ -48,7 +48,9 @@ class IdempotencyMiddleware:
         self.app = app
         self.options = options or Options()
         self._principal = principal
-        self._door = AsyncDoor(client or AsyncHapax(), self.options)
+        client = client or AsyncHapax()
+        client.check_token()
+        self._door = AsyncDoor(client, self.options)
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -41,6 +41,9 @@ class IdempotencyMiddleware:
         # A connection pool belongs to one event loop.
         self._doors: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncDoor] = WeakKeyDictionary()
         self._running: set[asyncio.Task[Any]] = set()
+        # Said when the app starts, not when the first payment comes.
+        with Hapax(self._url, self._token) as client:
+            client.check_token()
         self._is_async = iscoroutinefunction(get_response)
         if self._is_async:
             # Django asks by this mark whether it has to await us.

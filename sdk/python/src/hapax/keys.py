@@ -35,6 +35,8 @@ def job_key(work_id: str, artifact_id: str, canonical_url: str, *, kind: str = "
 def op_key(op_kind: str, job_or_key: str, /, **context: Any) -> str:
     """The key of an operation: its kind, its job and what it is about, never its attempt or its worker.
 
+    The server makes it of the job's `job_key`, so give that, not `job_id`.
+
     The context cannot override `v`, `kind` or `job_id`: those are always ours.
     """
     canonical(context)

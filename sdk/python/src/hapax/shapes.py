@@ -361,6 +361,7 @@ class Begun(_Begun, total=False):
 
 class Job(TypedDict):
     job_id: str
+    job_key: str
     kind: str
     state: JobState
     place: str
@@ -370,6 +371,7 @@ class Job(TypedDict):
     attempts: int
     failures: int
     max_attempts: int
+    backoff_ms: Optional[int]
     available_at: Optional[str]
     work_id: str
     artifact_id: str
@@ -391,6 +393,7 @@ class PlannedJob(Job):
 
 class PlannedShort(TypedDict):
     job_id: str
+    job_key: str
     planned: bool
     state: JobState
 
@@ -400,6 +403,7 @@ class SettledJob(TypedDict, total=False):
 
     ok: bool
     job_id: str
+    job_key: str
     state: JobState
     epoch: int
     error: dict[str, Any]

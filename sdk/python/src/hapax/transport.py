@@ -11,6 +11,10 @@ from urllib.parse import quote
 
 from .errors import Error, HapaxError, Unavailable
 
+NO_TOKEN = (
+    "HAPAX_TOKEN is not set; set it to a token of the server (`hapax token create` makes one), or pass token=…; "
+    'for a server that runs with --insecure-no-auth pass token=""'
+)
 URL_DEFAULT = "http://127.0.0.1:8088"
 TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -55,13 +59,19 @@ def query_of(call: Call) -> dict[str, str]:
 
 
 def settings(base_url: Optional[str], token: Optional[str]) -> tuple[str, dict[str, str]]:
-    """Where to send to, and the headers of every request. HAPAX_URL and HAPAX_TOKEN stand in for what is not given."""
+    """Where to send to, and the headers of every request. HAPAX_URL and HAPAX_TOKEN stand in for what is not given; an
+    empty token is given too, for servers that take none."""
     url = base_url or os.environ.get("HAPAX_URL") or URL_DEFAULT
-    secret = token or os.environ.get("HAPAX_TOKEN")
+    secret = os.environ.get("HAPAX_TOKEN") if token is None else token
     headers = {"Accept": "application/json", "User-Agent": "hapax-python/0.1.0"}
     if secret:
         headers["Authorization"] = f"Bearer {secret}"
     return url.rstrip("/"), headers
+
+
+def no_token() -> HapaxError:
+    """No token was given, and the server takes nobody without one."""
+    return HapaxError("unauthorized", NO_TOKEN, status=401)
 
 
 def is_repeated(call: Call, error: Error, *, was_sent: bool) -> bool:

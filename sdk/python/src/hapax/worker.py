@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import socket
+import sys
 import threading
 import uuid
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, Callable, Optional, TypeVar
 
 from ._async.client import AsyncHapax
@@ -71,6 +74,50 @@ def _check_concurrency(concurrency: int, ttl_s: float) -> None:
         raise ValueError("ttl_s must be more than 0")
 
 
+def _say(line: str) -> None:
+    """Logs a line; a program that has set up no logging prints it."""
+    if _log.hasHandlers():
+        _log.info(line)
+    else:
+        print(f"hapax worker: {line}", file=sys.stderr, flush=True)
+
+
+def _started(base_url: str, handlers: Mapping[str, Any], concurrency: int) -> str:
+    kinds = ", ".join(sorted(handlers))
+    return f"jobs of the kinds {kinds} from {base_url}, {concurrency} at once; Ctrl-C ends it"
+
+
+_STOPPING = "stopping: what runs comes to its end; Ctrl-C again to stop now"
+
+
+def _is_free(handler: Any) -> bool:
+    """Whether Ctrl-C is nobody's yet: Python's own handler, or that of asyncio.run."""
+    made_by = getattr(handler, "func", handler)
+    return handler is signal.default_int_handler or getattr(made_by, "__module__", None) == "asyncio.runners"
+
+
+@contextmanager
+def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C calls `stop`, and a second one interrupts. On the main thread only, and where nobody else has taken it."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not is_main or not _is_free(before):
+        yield
+        return
+
+    def once(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, before)
+        _say(_STOPPING)
+        stop()
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is once:
+            signal.signal(signal.SIGINT, before)
+
+
 def _failure(error: Exception) -> dict[str, Any]:
     """How an attempt that ended with this error is recorded."""
     told: dict[str, Any] = {"error": f"{type(error).__name__}: {error}"}
@@ -85,7 +132,7 @@ class Worker:
     """Runs jobs on threads: `Worker(client, [handler, …]).run()`.
 
     A handler takes the job and returns its result. An error fails the attempt, GiveUp for good, RetryLater with a rest.
-    `stop()` lets what runs come to its end.
+    `stop()` lets what runs come to its end, and so does Ctrl-C.
     """
 
     def __init__(
@@ -114,6 +161,12 @@ class Worker:
 
     def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
+        self._client.check_token()
+        _say(_started(self._client.base_url, self._handlers, self._concurrency))
+        with _stopped_by_ctrl_c(self.stop):
+            return self._run(until_idle)
+
+    def _run(self, until_idle: bool) -> int:
         attempts = 0
         running: set[Future[None]] = set()
         with ThreadPoolExecutor(self._concurrency, thread_name_prefix="hapax-worker") as pool:
@@ -210,7 +263,15 @@ class AsyncWorker:
 
     async def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
+        self._client.check_token()
+        _say(_started(self._client.base_url, self._handlers, self._concurrency))
         self._wake = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        # The handler runs between two steps of Python; the loop is woken by the call that it makes.
+        with _stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(self.stop) and None):
+            return await self._run(until_idle)
+
+    async def _run(self, until_idle: bool) -> int:
         attempts = 0
         running: set[asyncio.Task[None]] = set()
         try:

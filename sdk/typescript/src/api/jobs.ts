@@ -20,7 +20,10 @@ export type JobState =
 export const TERMINAL: ReadonlySet<JobState> = new Set<JobState>(["INDEXED", "DEDUPED", "SKIPPED_DUPLICATE", "DEAD"]);
 
 export interface Job {
+  /** A UUID that is made of the key. */
   readonly job_id: string;
+  /** What makes it the same job when it is planned again: 64 hex digits. It is taken wherever an id is. */
+  readonly job_key: string;
   readonly kind: string;
   readonly state: JobState;
   /** Where its files are, beneath the server's folder. */
@@ -31,6 +34,7 @@ export interface Job {
   readonly attempts: number;
   readonly failures: number;
   readonly max_attempts: number;
+  readonly backoff_ms: number | null;
   readonly available_at: string | null;
   readonly work_id: string;
   readonly artifact_id: string;
@@ -67,6 +71,8 @@ export interface JobPlan {
   readonly canonical_url: string;
   readonly payload?: unknown;
   readonly max_attempts?: number;
+  /** How long it rests after its first failure, 0 for not at all, and four times as long after each that follows (default 1000). */
+  readonly backoff_ms?: number;
 }
 
 /** Why something failed: a text, or JSON that is kept as it is. */
@@ -75,6 +81,7 @@ export type Why = string | Readonly<Record<string, unknown>> | readonly unknown[
 /** A job of a batch, as far as planning tells. */
 export interface PlannedShort {
   readonly job_id: string;
+  readonly job_key: string;
   readonly planned: boolean;
   readonly state: JobState;
 }
@@ -94,6 +101,7 @@ export interface JobEnd extends Fence {
 export interface SettledJob {
   readonly ok?: boolean;
   readonly job_id?: string;
+  readonly job_key?: string;
   readonly state?: JobState;
   readonly epoch?: number;
   readonly error?: Readonly<Record<string, unknown>>;

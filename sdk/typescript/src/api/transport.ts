@@ -7,7 +7,7 @@ import { backoffOf, clockwork, retryAfterMs, waitMs, type Backoff, type Clockwor
 export interface HapaxOptions extends Partial<Clockwork> {
   /** Where the server is; default: HAPAX_URL, else http://127.0.0.1:8088. */
   readonly baseUrl?: string;
-  /** Default: HAPAX_TOKEN. */
+  /** Default: HAPAX_TOKEN. Empty for a server that takes none, or where `fetch` adds one. */
   readonly token?: string;
   /** How long one try may take (default 30 000). */
   readonly timeoutMs?: number;
@@ -41,6 +41,9 @@ export interface Reply {
 
 /** An answer's envelope is deeper than the payload in it. */
 const REPLY_DEPTH_MAX = 160;
+const NO_TOKEN =
+  "HAPAX_TOKEN is not set; set it to a token of the server (`hapax token create` makes one), or give token in the options; " +
+  'for a server that runs with --insecure-no-auth give token: ""';
 const RETRIED: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 export class Transport {
@@ -53,7 +56,7 @@ export class Transport {
 
   constructor(options: HapaxOptions) {
     this.baseUrl = (options.baseUrl ?? variable("HAPAX_URL") ?? "http://127.0.0.1:8088").replace(/\/+$/, "");
-    this.#token = options.token ?? variable("HAPAX_TOKEN");
+    this.#token = options.token ?? (variable("HAPAX_TOKEN") || undefined);
     this.#timeoutMs = options.timeoutMs ?? 30_000;
     this.#backoff = backoffOf({ attempts: 4, baseMs: 100, capMs: 5_000, ...options.retry });
     this.#fetch = options.fetch ?? fetch.bind(globalThis);
@@ -62,6 +65,11 @@ export class Transport {
       sleep: options.sleep ?? clockwork.sleep,
       random: options.random ?? clockwork.random,
     };
+  }
+
+  /** Throws unless there is a token, or an empty one was given on purpose. Sends nothing. */
+  checkToken(): void {
+    if (this.#token === undefined) throw new HapaxError({ status: 401, code: "unauthorized", message: NO_TOKEN });
   }
 
   /** The answer's JSON. */
@@ -87,7 +95,7 @@ export class Transport {
 
   async #once(call: Call, body: string | undefined): Promise<Reply> {
     const headers = new Headers(call.headers);
-    if (this.#token !== undefined) headers.set("authorization", `Bearer ${this.#token}`);
+    if (this.#token) headers.set("authorization", `Bearer ${this.#token}`);
     if (body !== undefined) headers.set("content-type", "application/json");
     const limit = AbortSignal.timeout(this.#timeoutMs);
     const signal = call.signal === undefined ? limit : either(call.signal, limit);
@@ -103,6 +111,7 @@ export class Transport {
       throw new Unavailable(`${call.method} ${call.path}: no answer from ${this.baseUrl}: ${why}`, cause);
     }
     const parsed = parse(text, response.headers);
+    if (response.status === 401) this.checkToken();
     if (response.status >= 400 && call.isAnswer?.(response.status, parsed) !== true) {
       throw refusalOf(response.status, parsed, response.headers, retryAfterMs(response.headers, this.clock.now()));
     }

@@ -74,8 +74,11 @@ export function setupOf(options: IdempotencyOptions): Setup {
     typeof given === "function" ? given : () => given ?? false;
   const leaseSeconds = options.leaseSeconds ?? 60;
   if (!(leaseSeconds >= 1)) throw new RangeError("leaseSeconds must be 1 or more: a lease is renewed each third of it");
+  const client = options.client ?? new Hapax();
+  // Said when the service starts, not when the first payment comes.
+  client.checkToken();
   return {
-    client: options.client ?? new Hapax(),
+    client,
     required: rule(options.required),
     derive: rule(options.derive),
     only: options.only ?? (() => true),

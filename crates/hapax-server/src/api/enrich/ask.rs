@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::entry::ItemText;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::not_configured;
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::payload::invalid;
 use crate::body::Json;

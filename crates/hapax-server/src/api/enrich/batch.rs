@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use hapax_core::Tenant;
 use hapax_core::entry::{ItemText, NewBatch, NewItem, Row, Schema, Target};
@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::not_configured;
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::{BatchState, EntrySchema};
 use crate::body::Batch;

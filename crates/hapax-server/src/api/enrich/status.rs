@@ -1,7 +1,7 @@
 //! How batches stand: a page of them, and one with its items. They are found in both schemas, whatever the test mode is.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::entry::{ItemScan, Schema};
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::shown::{Shown, ShownItem};
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::imports::Id;
 use crate::api::openapi::words::EntrySchema;

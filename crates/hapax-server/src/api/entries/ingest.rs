@@ -1,8 +1,8 @@
 //! What Telegram's Bot API delivers, normalised and inserted in one call. A delivery that comes again gives the same
 //! entry, because its keys do.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::entry::{Column, Done, Draft, Fields, Incoming, Target};
@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::asked::document;
 use super::write::count;
 use super::{off_the_runtime, shown};
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::WrittenRow;
 use crate::body::Received;

@@ -1,8 +1,8 @@
 //! Entries as a page of them shows them, and one of them whole.
 
+use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::{Extension, Json as Answer};
 use hapax_core::entry::{Column, Row, Search, Sort};
 use hapax_core::{Tenant, Time};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::read::{SOURCE_CHARS_MAX, columns, words};
 use super::target;
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::{EntryRow, EntrySchema};
 use crate::api::payload::invalid;

@@ -1,6 +1,5 @@
 //! Normalising: what came in from somewhere becomes a flat entry with its keys, ready to be inserted. Nothing is kept.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use bytes::Bytes;
 use hapax::problem::Problem;
@@ -11,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::asked::document;
 use super::off_the_runtime;
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::{MailType, NormalizedEntry};
 use crate::body::ReceivedBatch;

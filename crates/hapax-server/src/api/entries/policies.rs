@@ -1,8 +1,8 @@
 //! The policies of entries' keys: rows that an owner changes without a release.
 
+use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::{Extension, Json as Answer};
 use hapax_core::entry::{Policy, PolicyChange, Refused, Schema, Target};
 use hapax_core::{Action, Error, Note, Tenant};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,6 +10,7 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{shown, target};
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::jobs::path_parameter;
 use crate::api::openapi::words::{ColumnName, ConflictWord, EntrySchema, SecondaryWord};

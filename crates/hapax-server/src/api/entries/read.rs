@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::entry::{Column, Search, Sort, Target};
 use hapax_core::{Tenant, Time};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::asked::returning;
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::{ColumnName, EntryNumber, EntryRow};
 use crate::api::payload::invalid;

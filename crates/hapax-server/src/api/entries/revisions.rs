@@ -1,8 +1,8 @@
 //! The states of an entry that were replaced.
 
+use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::entry::{Column, Row, Search};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::target;
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::{EntryRow, EntrySchema};
 use crate::api::payload::invalid;

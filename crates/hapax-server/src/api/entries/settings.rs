@@ -1,6 +1,5 @@
 //! /config: what a client may know of how this server is set up. No secret is in it, nor the test mode, which is no setting.
 
-use axum::Json as Answer;
 use axum::extract::State;
 use hapax_core::entry::{Column, Incoming, Schema, Search};
 use hapax_intake::quality;
@@ -8,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::read::{DAYS_MAX, WORDS_CHARS_MAX, WORDS_MAX};
+use crate::answer::Answer;
 use crate::api::App;
 use crate::api::openapi::words::EntrySchema;
 use crate::config;

@@ -1,12 +1,13 @@
 //! The test mode: whether writes go to `pkm_test`. It is read from the store each time, so every node sees a change at once.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::entry::TestMode;
 use hapax_core::{Action, Note, Tenant};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::api::App;
 use crate::auth::Caller;
 use crate::body::Json;

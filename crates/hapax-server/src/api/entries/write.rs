@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::asked::Asked;
 use super::{off_the_runtime, shown};
+use crate::answer::ended;
 use crate::api::App;
 use crate::api::openapi::words::{InsertBody, UpdateBody, WrittenRow};
 use crate::body::ReceivedBatch;
@@ -82,7 +83,7 @@ async fn write(
         None => Ok(b"[]".to_vec()),
         Some(written) => answer(&written, is_batch, &columns),
     });
-    Ok(([(CONTENT_TYPE, "application/json")], text.await??))
+    Ok(([(CONTENT_TYPE, "application/json")], ended(text.await??)))
 }
 
 fn answer(written: &Written, is_batch: bool, columns: &[Column]) -> Result<Vec<u8>, Refusal> {

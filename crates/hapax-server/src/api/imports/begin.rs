@@ -1,9 +1,9 @@
 //! A mailbox is imported: begun, or joined where it runs already, and waited for unless the caller does not want to.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::entry::{Import, NewImport};
@@ -15,6 +15,7 @@ use super::super::App;
 use super::super::entries::shown;
 use super::super::openapi::words::ThreadPolicy;
 use super::super::payload::invalid;
+use crate::answer::Answer;
 use crate::body::Json;
 use crate::import::asked::{self, Asked};
 use crate::import::desk::Waited;

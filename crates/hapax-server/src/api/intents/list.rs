@@ -1,7 +1,7 @@
 //! Receipts by their status, and questions by theirs. A page looks at a bounded number of receipts, so it may be short.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::job::{Job, JobScan, Op, OpState, State as JobState};
 use hapax_intake::intent::Packet;
@@ -13,6 +13,7 @@ use super::super::App;
 use super::super::payload::invalid;
 use super::super::query::Query;
 use super::{is_receipt, shown};
+use crate::answer::Answer;
 use crate::intents::inbox::{self, Inbox};
 use crate::intents::receipt::{Receipt, shown_question};
 use crate::intents::stored::CLARIFY;

@@ -1,8 +1,8 @@
 //! A job's plan as a picture needs it: nodes, the ways between them, and how far each node is. Which plan a job has is
 //! known by its kind.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax::job::Outline;
 use hapax_core::Tenant;
 use hapax_core::job::{Job, Op, OpState};
@@ -14,6 +14,7 @@ use super::super::App;
 use super::super::openapi::words::{NodeState, OpClass};
 use super::Id;
 use super::shown::{raw, why};
+use crate::answer::Answer;
 use crate::problem::{self, Refusal};
 use crate::{enrich, intents};
 

@@ -1,7 +1,7 @@
 //! Leases of jobs: take, keep, give back. Who may do so is the queue's business.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::job::{Ask, Deed, JobKind};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use super::super::payload::invalid;
 use super::shown::ShownJob;
 use super::words::{Owner, Ttl, Word, fence};
 use super::{Id, act_on_job};
+use crate::answer::Answer;
 use crate::body::{Json, Optional};
 use crate::problem::Refusal;
 

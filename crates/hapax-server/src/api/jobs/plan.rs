@@ -1,12 +1,14 @@
 //! Planning: a job is made once per key, alone or many at a time.
 
+use std::time::Duration;
+
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::Tenant;
 use hapax_core::job::queue::PLANS_MAX;
-use hapax_core::job::{Job, JobKind, NewJob, Planned};
+use hapax_core::job::{Job, JobKind, NewJob, Planned, backoff};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -15,6 +17,7 @@ use super::super::App;
 use super::super::openapi::words::JobState;
 use super::shown::ShownJob;
 use super::words::Word;
+use crate::answer::Answer;
 use crate::body::{Batch, Roomy};
 use crate::problem::{self, Refusal};
 use crate::worker;
@@ -42,6 +45,10 @@ pub(in crate::api) struct PlanBody {
     payload: Option<Box<RawValue>>,
     #[schema(minimum = 1, maximum = 100)]
     max_attempts: Option<u32>,
+    /// How long it rests after its first failure, in milliseconds, and four times as long after each that follows, up to an
+    /// hour; 0 for not at all, a second if it is left out.
+    #[schema(minimum = 0, maximum = 3_600_000)]
+    backoff_ms: Option<u64>,
 }
 
 /// Why a plan is not one: the member and the reason, too much of it, or a name that is the program's.
@@ -78,12 +85,20 @@ impl PlanBody {
             }
             job = job.with_payload(payload.get()).map_err(form)?;
         }
-        match self.max_attempts {
-            None => Ok(job),
-            Some(attempts @ 1..=ATTEMPTS_MAX) => Ok(job.max_attempts(attempts)),
+        job = match self.max_attempts {
+            None => job,
+            Some(attempts @ 1..=ATTEMPTS_MAX) => job.max_attempts(attempts),
             Some(_) => {
                 let why = format!("must be from 1 to {ATTEMPTS_MAX}");
-                Err(Fault::Form("max_attempts", why))
+                return Err(Fault::Form("max_attempts", why));
+            }
+        };
+        match self.backoff_ms.map(Duration::from_millis) {
+            None => Ok(job),
+            Some(first) if first <= backoff::LONGEST => Ok(job.backoff(first)),
+            Some(_) => {
+                let why = format!("must be from 0 to {}", backoff::LONGEST.as_millis());
+                Err(Fault::Form("backoff_ms", why))
             }
         }
     }
@@ -146,6 +161,7 @@ pub(in crate::api) struct PlannedJobs {
 #[derive(Serialize, ToSchema)]
 struct PlannedShort {
     job_id: String,
+    job_key: String,
     #[schema(value_type = JobState)]
     state: &'static str,
     /// Whether it was planned now.
@@ -172,6 +188,7 @@ pub(in crate::api) async fn batch(
     };
     let items = planned.iter().map(|Planned { job, planned }| PlannedShort {
         job_id: job.id.to_string(),
+        job_key: job.key.clone(),
         state: job.state.as_str(),
         planned: *planned,
     });

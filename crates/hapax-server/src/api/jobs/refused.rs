@@ -39,7 +39,7 @@ pub(crate) fn problem(refusal: &Refusal) -> Problem {
         }
         Refusal::KeyConflict { job, kind } => {
             Problem::new(StatusCode::CONFLICT, "key_conflict", message)
-                .with_detail("job_id", job.as_str())
+                .with_detail("job_id", job.to_string())
                 .with_detail("kind", kind.as_str())
         }
         Refusal::TooLarge { bytes } => problem::too_large(message)

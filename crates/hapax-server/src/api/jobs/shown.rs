@@ -1,5 +1,7 @@
 //! Jobs and operations as the API and the commands show them. Payloads and results keep the digits they came with.
 
+use std::time::Duration;
+
 use hapax_core::Time;
 use hapax_core::job::{Job, Op};
 use serde::Serialize;
@@ -12,7 +14,10 @@ use crate::api::openapi::words::{JobState, OpClass, OpStateWord};
 #[derive(Serialize, ToSchema)]
 #[schema(as = Job)]
 pub(crate) struct ShownJob {
+    /// A UUID that is made of the key; jobs of older databases have other ids.
     job_id: String,
+    /// What makes it the same job when it is planned again: 64 hex digits. It is taken wherever an id is.
+    job_key: String,
     kind: String,
     /// Where it runs: empty for anywhere, or the folder of `hapax download`.
     place: String,
@@ -26,6 +31,8 @@ pub(crate) struct ShownJob {
     attempts: u32,
     failures: u32,
     max_attempts: u32,
+    /// How long it rests after its first failure; `None` for a second.
+    backoff_ms: Option<u64>,
     /// When it can be leased; `None` while it waits for somebody.
     #[schema(format = DateTime)]
     available_at: Option<String>,
@@ -49,6 +56,7 @@ impl ShownJob {
         let lease = job.lease.as_ref();
         Self {
             job_id: job.id.to_string(),
+            job_key: job.key.clone(),
             kind: job.kind.to_string(),
             place: job.place.as_str().to_owned(),
             state: job.state.as_str(),
@@ -58,6 +66,7 @@ impl ShownJob {
             attempts: job.attempts,
             failures: job.failures,
             max_attempts: job.max_attempts,
+            backoff_ms: job.backoff.map(millis),
             available_at: ever(job.available_at).map(|at| at.to_string()),
             work_id: job.work_id.clone(),
             artifact_id: job.artifact_id.clone(),
@@ -110,6 +119,10 @@ impl ShownOp {
             error: op.error.as_deref().and_then(why),
         }
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Stored JSON text as it was received.

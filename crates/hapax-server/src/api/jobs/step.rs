@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::job::queue::ACTS_MAX;
 use hapax_core::job::{
@@ -20,6 +20,7 @@ use super::super::openapi::words::{JobState, Reason};
 use super::shown::ShownJob;
 use super::words::{Owner, Rest, Why, Word, fence, yes};
 use super::{Id, act_on_job, refused};
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::body::{Batch, Json, Roomy};
 use crate::problem::{self, Refusal};
@@ -156,6 +157,9 @@ struct SettledJob {
     #[schema(nullable = false)]
     job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    job_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<JobState>, nullable = false)]
     state: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,6 +177,7 @@ impl SettledJob {
             (_, Ok(Done::Job(job) | Done::Op(_, job))) => Self {
                 ok: Some(true),
                 job_id: Some(job.id.to_string()),
+                job_key: Some(job.key.clone()),
                 state: Some(job.state.as_str()),
                 epoch: Some(job.epoch),
                 error: None,
@@ -229,7 +234,7 @@ impl Item {
 /// Advances and fails many jobs, each by itself; two items of one job happen in order.
 #[utoipa::path(post, path = "/v1/jobs/settle", operation_id = "settle_jobs",
     request_body(content = SettleBody, example = json!({
-        "items": [{"job_id": "3f786850e387550fdab836ed7e6dc881", "owner": "worker-1", "epoch": 1, "to_state": "HEAD_DONE"}]
+        "items": [{"job_id": "67f7640f-888d-87a2-b799-069aeaced920", "owner": "worker-1", "epoch": 1, "to_state": "HEAD_DONE"}]
     })),
     responses((status = 200, description = "What came of each.", body = SettledJobs)))]
 pub(in crate::api) async fn settle(
@@ -237,7 +242,8 @@ pub(in crate::api) async fn settle(
     Extension(tenant): Extension<Tenant>,
     Batch(body): Batch<SettleBody>,
 ) -> Result<Answer<SettledJobs>, Refusal> {
-    let acts = acts(body.items)?;
+    let mut acts = acts(body.items)?;
+    find(&app, tenant, &mut acts).await?;
     let ids: Vec<On> = acts.iter().map(|act| act.on.clone()).collect();
     let done = match acts {
         none if none.is_empty() => Vec::new(),
@@ -262,6 +268,22 @@ fn acts(items: Vec<Item>) -> Result<Vec<Act>, Problem> {
         .map_err(|fault| problem::schema(&[fault]))
 }
 
+/// Puts the stored id of its job into each act.
+async fn find(app: &App, tenant: Tenant, acts: &mut [Act]) -> Result<(), Refusal> {
+    let names = acts.iter().filter_map(|act| match &act.on {
+        On::Job(name) => Some(name.clone()),
+        On::Op(_) => None,
+    });
+    let names: Vec<JobId> = names.collect();
+    let mut ids = app.store.queue.named(tenant, names).await?.into_iter();
+    for act in acts {
+        if let On::Job(name) = &mut act.on {
+            *name = ids.next().ok_or_else(problem::internal)?;
+        }
+    }
+    Ok(())
+}
+
 /// Has a failed or given-up job start over, at once and with all its attempts. It is an owner's word.
 #[utoipa::path(post, path = "/v1/jobs/{id}/retry", operation_id = "retry_job",
     responses((status = 200, description = "The job.", body = ShownJob)),
@@ -276,7 +298,7 @@ pub(in crate::api) async fn retry(
     let job = act_on_job(&app, tenant, id, owner, Deed::Retry).await?;
     let note = Note::new(tenant, app.store.queue.time(), Action::JobRetried)
         .by(&caller.to_string())
-        .saying([("job_id", job.id.as_str().into())]);
+        .saying([("job_id", job.id.to_string().into())]);
     app.store.note(vec![note]).await;
     Ok(Answer(ShownJob::of(&job)))
 }

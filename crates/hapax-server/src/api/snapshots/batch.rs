@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::canonical::{Profile, hash};
 use hapax_core::snapshot::{NewSnapshot, Put};
@@ -18,6 +18,7 @@ use super::super::App;
 use super::ingest::{collision, new_snapshot};
 use super::shelf;
 use super::shown::{Id, KeyMatch, key_match, sent_key};
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::body::ReceivedBatch;
 use crate::problem::{self, Refusal};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::diff::{self, Change, Options};
 use hapax_core::snapshot::Snapshot;
@@ -15,6 +15,7 @@ use super::super::App;
 use super::super::query::Query;
 use super::shown::Id;
 use super::{EntityId, shelf, snapshot_of};
+use crate::answer::Answer;
 use crate::problem::{self, Refusal};
 
 /// How many lines there are; the last one then counts the rest.

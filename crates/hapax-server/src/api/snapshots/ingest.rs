@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::{Extension, Json as Answer};
 use hapax::problem::Problem;
 use hapax_core::canonical::Profile;
 use hapax_core::snapshot::{NewSnapshot, Put};
@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use super::super::App;
 use super::shelf;
 use super::shown::{Id, KeyMatch, key_match, sent_key};
+use crate::answer::Answer;
 use crate::auth::Caller;
 use crate::body::Received;
 use crate::problem::{self, Refusal};

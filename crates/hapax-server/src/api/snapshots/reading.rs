@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::{Extension, Json as Answer};
 use hapax_core::Tenant;
 use hapax_core::snapshot::EntityScan;
 use hapax_intake::snapshot::Collection;
@@ -17,6 +17,7 @@ use super::super::payload::invalid;
 use super::super::query::Query;
 use super::shown::{ShownEntity, ShownSnapshot, WholeEntity, WholeSnapshot};
 use super::{EntityId, page_size, shelf, snapshot_of};
+use crate::answer::Answer;
 use crate::problem::{self, Refusal};
 
 /// The longest text to search for, in characters.

@@ -36,7 +36,11 @@ pub(super) async fn run(args: &JobsRetry) -> Result<()> {
         let found = every(store.queue.as_ref(), scan).await?;
         found.into_iter().map(|job| job.id).collect()
     } else {
-        args.ids.clone()
+        let mut ids = Vec::with_capacity(args.ids.len());
+        for names in args.ids.chunks(STEP) {
+            ids.extend(store.queue.named(of.tenant, names.to_vec()).await?);
+        }
+        ids
     };
     let mut told: Vec<(JobId, Option<Refusal>)> = Vec::new();
     for step in ids.chunks(STEP) {
@@ -49,7 +53,7 @@ pub(super) async fn run(args: &JobsRetry) -> Result<()> {
         let notes = notes.map(|(id, _)| {
             Note::new(of.tenant, now, Action::JobRetried)
                 .by(ACTOR)
-                .saying([("job_id", id.as_str().into())])
+                .saying([("job_id", id.to_string().into())])
         });
         store.note(notes.collect()).await;
         told.extend(step);
@@ -78,10 +82,10 @@ fn report(told: &[(JobId, Option<Refusal>)], as_json: bool) -> Result<()> {
             .iter()
             .map(|(id, refusal)| match refusal {
                 None => {
-                    json!({"ok": true, "job_id": id.as_str(), "state": State::Planned.as_str()})
+                    json!({"ok": true, "job_id": id.to_string(), "state": State::Planned.as_str()})
                 }
                 Some(refusal) => {
-                    json!({"job_id": id.as_str(), "error": refused::problem(refusal).error()})
+                    json!({"job_id": id.to_string(), "error": refused::problem(refusal).error()})
                 }
             })
             .collect();

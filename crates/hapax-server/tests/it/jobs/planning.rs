@@ -1,9 +1,9 @@
-//! A job is planned once per key, and its id is that key.
+//! A job is planned once per key, and its id is a UUID that is made of that key.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{get, id, plan, post, posted, refused, work};
+use super::{acted, begin, by, get, id, leased, plan, post, posted, refused, work};
 use crate::both::{Store, on_both_stores};
 
 const VECTORS: &str = include_str!("../../../../../spec/vectors/keys.json");
@@ -91,15 +91,147 @@ fn ids_are_those_of_the_vectors(store: Store) {
             refused(&answer, 400, "schema_validation_failed");
             continue;
         }
-        assert_eq!(answer.json()["job_id"], vector["hash"], "{vector}");
+        let planned = answer.json();
+        assert_eq!(planned["job_key"], vector["hash"], "{vector}");
+        assert_eq!(id(&planned), uuid_of(vector["hash"].as_str().unwrap()));
         seen += 1;
     }
     assert!(seen > 1);
 }
 
+/// The UUID of version 8 that the first 122 bits of a key make.
+fn uuid_of(key: &str) -> String {
+    let variant = ["8", "9", "a", "b"][usize::from_str_radix(&key[16..17], 16).unwrap() % 4];
+    let parts = [&key[..8], &key[8..12], &format!("8{}", &key[13..16])];
+    let [first, second, third] = parts;
+    format!(
+        "{first}-{second}-{third}-{variant}{}-{}",
+        &key[17..20],
+        &key[20..32]
+    )
+}
+
+fn a_job_is_taken_by_its_uuid_and_by_its_key_everywhere(store: Store) {
+    let node = store.serve("");
+    for n in 0..2 {
+        let planned = posted(&node, "/v1/jobs", &work(n));
+        let (uuid, key) = (
+            id(&planned),
+            planned["job_key"].as_str().unwrap().to_owned(),
+        );
+        assert_eq!(uuid, uuid_of(&key));
+        let name = if n == 0 { &uuid } else { &key };
+        let upper = if n == 0 {
+            uuid.to_uppercase()
+        } else {
+            key.clone()
+        };
+        for path in [
+            format!("/v1/jobs/{name}"),
+            format!("/v1/jobs/{upper}"),
+            format!("/v1/jobs/{name}/graph"),
+        ] {
+            get(&node, &path);
+        }
+        assert_eq!(get(&node, &format!("/v1/jobs/{name}"))["job_key"], *key);
+        let found = get(&node, &format!("/v1/jobs?q={name}"));
+        assert_eq!(found["items"][0]["job_id"], *uuid, "{found}");
+
+        let mut job = leased(&node, "worker");
+        assert_eq!(
+            (&job["job_id"], &job["job_key"]),
+            (&json!(uuid), &json!(key))
+        );
+        job["job_id"] = json!(name);
+        let begun = begin(&node, &job, "HEAD", &json!({"context": {"n": n}}));
+        let ours = format!(r#"{{"job_id":"{key}","kind":"HEAD","n":{n},"v":1}}"#);
+        let op_key = data_encoding::HEXLOWER.encode(&Sha256::digest(ours));
+        assert_eq!(
+            (&begun["op_key"], &begun["job_id"]),
+            (&json!(op_key), &json!(uuid))
+        );
+        for (verb, more) in [
+            ("renew", json!({"ttl_s": 60})),
+            ("advance", json!({"to_state": "HEAD_DONE"})),
+        ] {
+            assert_eq!(acted(&node, &job, verb, &more)["job_id"], *uuid, "{verb}");
+        }
+        let items = json!({"items": [by(&job, &json!({"job_id": name, "to_state": "STREAMING"}))]});
+        let settled = posted(&node, "/v1/jobs/settle", &items)["items"][0].clone();
+        assert_eq!(
+            (&settled["ok"], &settled["job_key"]),
+            (&json!(true), &json!(key)),
+            "{settled}"
+        );
+        acted(&node, &job, "fail", &json!({"retryable": false}));
+        assert_eq!(node.command(&["jobs", "show", name])["job_key"], *key);
+        assert_eq!(
+            node.command(&["jobs", "retry", name])["items"][0]["job_id"],
+            *uuid
+        );
+        acted(
+            &node,
+            &leased(&node, "worker"),
+            "fail",
+            &json!({"retryable": false}),
+        );
+        let retried = post(&node, &format!("/v1/jobs/{name}/retry"), &json!({}));
+        assert_eq!(
+            (retried.status, &retried.json()["job_id"]),
+            (200, &json!(uuid))
+        );
+        let again = leased(&node, "worker");
+        acted(&node, &again, "fail", &json!({"retryable": false}));
+    }
+    for other in [
+        "00000000-0000-8000-8000-000000000000",
+        "nothing",
+        &"0".repeat(64),
+    ] {
+        refused(
+            &node.owner("GET", &format!("/v1/jobs/{other}"), ""),
+            404,
+            "not_found",
+        );
+    }
+}
+
+fn a_job_rests_as_it_was_planned(store: Store) {
+    let node = store.serve("");
+    let mut asked = work(1);
+    asked["backoff_ms"] = json!(0);
+    let planned = posted(&node, "/v1/jobs", &asked);
+    assert_eq!(planned["backoff_ms"], 0);
+    for _ in 0..4 {
+        let job = leased(&node, "worker");
+        acted(&node, &job, "fail", &json!({"error": "again"}));
+    }
+    assert_eq!(
+        get(&node, &format!("/v1/jobs/{}", id(&planned)))["failures"],
+        4
+    );
+    assert_eq!(
+        posted(&node, "/v1/jobs", &work(2))["backoff_ms"],
+        Value::Null
+    );
+    for wrong in [json!(-1), json!(3_600_001), json!(0.5), json!("0")] {
+        let mut asked = work(3);
+        asked["backoff_ms"] = wrong.clone();
+        let details = refused(
+            &post(&node, "/v1/jobs", &asked),
+            400,
+            "schema_validation_failed",
+        );
+        assert_eq!(details["errors"][0]["path"], "backoff_ms", "{wrong}");
+    }
+}
+
 fn operations_have_the_keys_of_the_vectors(store: Store) {
     let node = store.serve("");
-    let job_id = plan(&node, 1);
+    let job_id = posted(&node, "/v1/jobs", &work(1))["job_key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     let mut seen = 0;
     for vector in vectors["op"].as_array().unwrap() {
@@ -247,6 +379,8 @@ on_both_stores!(
     a_job_is_planned_once_and_found_again,
     an_idempotency_key_is_not_needed_and_changes_nothing,
     ids_are_those_of_the_vectors,
+    a_job_is_taken_by_its_uuid_and_by_its_key_everywhere,
+    a_job_rests_as_it_was_planned,
     operations_have_the_keys_of_the_vectors,
     a_payload_comes_back_with_its_digits_and_its_nul,
     a_batch_plans_each_key_once_in_the_order_asked,

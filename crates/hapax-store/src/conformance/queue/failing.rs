@@ -21,7 +21,7 @@ pub async fn a_failed_job_rests_and_keeps_the_reason(subject: &QueueSubject) {
     assert_eq!((failed.state, failed.failures), (State::Failed, 1));
     assert_eq!((&failed.lease, failed.epoch), (&None, 1));
     assert_eq!(failed.error.as_deref(), Some("status 503 ö"));
-    let rest = backoff::rest(&held.id, 1);
+    let rest = backoff::rest(&held.id, backoff::FIRST, 1);
     let (first, last) = (before.plus(rest), subject.now().plus(rest));
     assert!(QueueSubject::is_within(failed.available_at, first, last));
     assert_eq!(subject.stored(&held).await, failed);
@@ -41,6 +41,49 @@ pub async fn a_failed_job_rests_as_long_as_asked(subject: &QueueSubject) {
     subject.advance(Duration::from_secs(7190));
     assert_eq!(subject.next("worker").await, None);
     subject.advance(Duration::from_secs(11));
+    assert_eq!(subject.taken("worker").await.id, held.id);
+}
+
+/// A job that was planned to rest not at all can be leased at once after each failure.
+pub async fn a_job_without_a_rest_is_due_at_once_after_a_failure(subject: &QueueSubject) {
+    subject
+        .plan(vec![download("a").backoff(Duration::ZERO)])
+        .await;
+    for failures in 1..Job::ATTEMPTS_MAX {
+        let held = subject.taken("worker").await;
+        let failed = subject.deed(&held, failure("again")).await;
+        assert_eq!(failed.expect("it failed").failures, failures);
+    }
+    assert_eq!(
+        subject.taken("worker").await.failures,
+        Job::ATTEMPTS_MAX - 1
+    );
+}
+
+/// A first rest of its own is what a job rests by, four times as long each time.
+pub async fn a_job_rests_by_its_own_first_rest(subject: &QueueSubject) {
+    let first = Duration::from_secs(100);
+    let held = subject.held_as(download("a").backoff(first)).await;
+    subject
+        .deed(&held, failure("once"))
+        .await
+        .expect("it failed");
+    subject.advance(Duration::from_secs(49));
+    assert_eq!(subject.next("worker").await, None, "half of it is sure");
+    subject.advance(Duration::from_secs(52));
+    let held = subject.taken("worker").await;
+
+    let failed = subject
+        .deed(&held, failure("twice"))
+        .await
+        .expect("it failed");
+
+    assert_eq!(failed.backoff, Some(first));
+    let rest = backoff::rest(&held.id, first, 2);
+    assert!(rest > Duration::from_secs(190), "{rest:?}");
+    subject.advance(rest - Duration::from_secs(5));
+    assert_eq!(subject.next("worker").await, None);
+    subject.advance(Duration::from_secs(6));
     assert_eq!(subject.taken("worker").await.id, held.id);
 }
 

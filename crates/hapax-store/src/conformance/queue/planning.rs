@@ -1,7 +1,9 @@
 //! Planning: once per key, in order, whole.
 
+use std::time::Duration;
+
 use hapax_core::job::queue::PLANS_MAX;
-use hapax_core::job::{Job, JobScan, NewJob, Place, State};
+use hapax_core::job::{Job, JobId, JobScan, NewJob, Place, State};
 use hapax_core::{Kind, Tenant};
 
 use super::subject::{QueueSubject, ask_many, download, kind, names, of_kind};
@@ -9,7 +11,8 @@ use super::subject::{QueueSubject, ask_many, download, kind, names, of_kind};
 /// A new job is stored as it was asked for, due at once, and its id is its key.
 pub async fn a_new_job_is_planned_and_stored_whole(subject: &QueueSubject) {
     let asked = of_kind("enrich", "a").in_place(Place::new("host/ö").expect("a place"));
-    let asked = asked.max_attempts(7).with_payload(r#"{"n":1}"#);
+    let asked = asked.max_attempts(7).backoff(Duration::from_millis(250));
+    let asked = asked.with_payload(r#"{"n":1}"#);
     let asked = asked.expect("a payload");
     let before = subject.now();
 
@@ -26,6 +29,52 @@ pub async fn a_new_job_is_planned_and_stored_whole(subject: &QueueSubject) {
     assert_eq!(*job, whole);
     assert_eq!(job.id.as_str(), asked.key());
     assert_eq!(subject.stored(job).await, whole);
+}
+
+/// A job is found by its id, its key and the UUID that is shown for it; every other name stays as it is.
+pub async fn a_job_goes_by_its_id_its_key_and_its_uuid(subject: &QueueSubject) {
+    let plain = subject.planned("a").await;
+    let own = name("11111111-2222-8333-8444-555555555555");
+    let named = of_kind("enrich", "a").with_id(own.clone());
+    let named = subject.plan(vec![named]).await.remove(0).job;
+    let uuid = plain.id.to_string();
+    assert_eq!(uuid.len(), 36, "{uuid}");
+    let almost = format!("{}0", &uuid[..35]);
+    let almost = name(&if almost == uuid {
+        format!("{}1", &uuid[..35])
+    } else {
+        almost
+    });
+    let asked = vec![
+        plain.id.clone(),
+        name(&uuid),
+        name(&uuid.to_uppercase()),
+        name(&named.key),
+        own.clone(),
+        almost.clone(),
+        name("nothing"),
+    ];
+
+    let found = subject.queue.named(Tenant::DEFAULT, asked.clone()).await;
+
+    let id = &plain.id;
+    let expected = [id, id, id, &own, &own, &almost, &name("nothing")].map(Clone::clone);
+    assert_eq!(found.expect("the queue answers"), expected);
+    let stranger = Tenant::from_uuid(uuid::Uuid::from_u128(7));
+    let found = subject.queue.named(stranger, asked[..1].to_vec()).await;
+    assert_eq!(
+        found.expect("the queue answers"),
+        asked[..1],
+        "it stays, and is nobody's"
+    );
+    let found = subject.queue.named(stranger, vec![name(&uuid)]).await;
+    assert_eq!(found.expect("the queue answers"), [name(&uuid)]);
+    let none = subject.queue.named(Tenant::DEFAULT, Vec::new()).await;
+    assert_eq!(none.expect("the queue answers"), []);
+}
+
+fn name(text: &str) -> JobId {
+    JobId::new(text).expect("it has the form of an id")
 }
 
 /// The same key again is the same job, however often it is planned.

@@ -19,6 +19,7 @@ use super::rows::word;
 
 const SET_TENANT: &str = super::SET_TENANT;
 const FIND: &str = include_str!("../../../sql/postgres/job_find.sql");
+const NAMED: &str = include_str!("../../../sql/postgres/job_named.sql");
 const OPS_OF_JOB: &str = include_str!("../../../sql/postgres/op_of_job.sql");
 const OPS_OF_JOBS: &str = include_str!("../../../sql/postgres/op_of_jobs.sql");
 const OP: &str = include_str!("../../../sql/postgres/op_find.sql");
@@ -40,6 +41,39 @@ const OP_STALE_ALL: &str = include_str!("../../../sql/postgres/op_stale_all.sql"
 const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 impl PgLedger {
+    pub(super) async fn find_named(
+        &self,
+        tenant: Tenant,
+        names: Vec<JobId>,
+    ) -> Result<Vec<JobId>, Error> {
+        if names.is_empty() {
+            return Ok(names);
+        }
+        let mut names: Vec<JobId> = names.into_iter().map(JobId::normal).collect();
+        let texts: Vec<&str> = names.iter().map(JobId::as_str).collect();
+        let (first, last): (Vec<_>, Vec<_>) = names.iter().map(|name| name.range().unzip()).unzip();
+        let to = tenant.as_uuid();
+        let params: [Param<'_>; 4] = [&to, &texts, &first, &last];
+        let rows = self
+            .reader
+            .scoped("finding jobs by name", SET_TENANT, &to, NAMED, &params)
+            .await?;
+        let mut named = HashMap::new();
+        for row in &rows {
+            let (nth, id, key): (i64, &str, &str) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+            let nth = usize::try_from(nth - 1).unwrap_or(usize::MAX);
+            let id = word(JobId::new(id))?;
+            let is_it = |name: &JobId| key == name.as_str() || id.goes_by(name);
+            if names.get(nth).is_some_and(is_it) {
+                named.insert(nth, id);
+            }
+        }
+        for (nth, id) in named {
+            names[nth] = id;
+        }
+        Ok(names)
+    }
+
     pub(super) async fn find_job(
         &self,
         tenant: Tenant,

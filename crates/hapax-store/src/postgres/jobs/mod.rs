@@ -140,6 +140,13 @@ impl Queue for PgLedger {
         })
     }
 
+    fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>> {
+        Box::pin(async move {
+            bounded("finding jobs by name", names.len(), ACTS_MAX)?;
+            self.find_named(tenant, names).await
+        })
+    }
+
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>> {
         Box::pin(self.find_job(tenant, id))
     }

@@ -2,6 +2,7 @@
 //! wrong is sealed on the way. It runs no statement.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use data_encoding::BASE64;
 use hapax_core::job::{Hold, Job, JobId, JobKind, Op, OpKey, Place};
@@ -149,6 +150,7 @@ pub(super) struct Plans<'a> {
     artifact_id: Vec<&'a str>,
     canonical_url: Vec<&'a str>,
     payload: Vec<Option<String>>,
+    backoff_ms: Vec<Option<i64>>,
 }
 
 impl<'a> Plans<'a> {
@@ -168,6 +170,7 @@ impl<'a> Plans<'a> {
             artifact_id: text(|job| &job.artifact_id),
             canonical_url: text(|job| &job.canonical_url),
             payload: payload.collect::<Result<_, _>>()?,
+            backoff_ms: jobs.iter().map(|job| backoff_ms(job)).collect(),
         })
     }
 
@@ -185,6 +188,7 @@ impl<'a> Plans<'a> {
             &self.artifact_id,
             &self.canonical_url,
             &self.payload,
+            &self.backoff_ms,
         ]
     }
 
@@ -414,19 +418,20 @@ pub(super) fn job(row: &Row) -> Result<Job, Error> {
         error: text(row, 21)?,
         created_at: time(row, 22)?,
         updated_at: time(row, 23)?,
+        backoff: get::<Option<i64>>(row, 24)?.map(span).transpose()?,
     })
 }
 
 /// Where the job of a row stands, as the statements that lock tell it.
 pub(super) fn stood(row: &Row, job: &Job) -> Result<Stood, Error> {
-    let listed: Option<&str> = get(row, 26)?;
+    let listed: Option<&str> = get(row, 27)?;
     Ok(Stood {
-        is_ready: get::<&str>(row, 24)? == "ready",
+        is_ready: get::<&str>(row, 25)? == "ready",
         place: job.place.clone(),
         attempts: job.attempts,
         is_held: job.lease.is_some(),
         available_at: job.available_at,
-        later: get(row, 25)?,
+        later: get(row, 26)?,
         listed: listed.map_or(Ok(job.state), |state| word(state.parse()))?,
     })
 }
@@ -456,6 +461,17 @@ fn text(row: &Row, column: usize) -> Result<Option<Arc<str>>, Error> {
 
 fn time(row: &Row, column: usize) -> Result<Time, Error> {
     get(row, column).map(Time::from_ms)
+}
+
+/// The first rest as it is stored.
+fn backoff_ms(job: &Job) -> Option<i64> {
+    let first = job.backoff?;
+    Some(i64::try_from(first.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn span(stored: i64) -> Result<Duration, Error> {
+    let ms = u64::try_from(stored).map_err(|_| corrupt("a span is negative"))?;
+    Ok(Duration::from_millis(ms))
 }
 
 fn count(row: &Row, column: usize) -> Result<u32, Error> {

@@ -166,6 +166,7 @@ fn job(row: &Row<'_>) -> Result<Job, Fault> {
         attempts: 0,
         failures: 0,
         max_attempts: Job::ATTEMPTS_MAX,
+        backoff: None,
         available_at: lease.as_ref().map_or(updated_at, |hold| hold.until),
         lease,
         redone: -1,

@@ -105,6 +105,19 @@ impl Queue for SqliteLedger {
         })
     }
 
+    fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>> {
+        Box::pin(async move {
+            at_most("finding jobs by name", "names", names.len(), ACTS_MAX)?;
+            self.read(move |connection| {
+                let named = names.iter();
+                named
+                    .map(|name| rows::named(connection, tenant, name))
+                    .collect()
+            })
+            .await
+        })
+    }
+
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>> {
         let vault = self.vault.clone();
         Box::pin(self.read(move |connection| {

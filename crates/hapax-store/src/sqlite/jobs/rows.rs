@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hapax_core::job::{Hold, Job, JobId, JobKind, Op, OpKey, Place, Planned};
 use hapax_core::{Error, Invalid, Kind, Tenant, Time};
@@ -14,6 +15,7 @@ use super::keys::{Keys, Spot};
 pub(super) const FIND: &str = include_str!("../../../sql/sqlite/job_find.sql");
 pub(super) const FIND_KEY: &str = include_str!("../../../sql/sqlite/job_find_key.sql");
 pub(super) const FIND_SEQ: &str = include_str!("../../../sql/sqlite/job_find_seq.sql");
+pub(super) const NAMED: &str = include_str!("../../../sql/sqlite/job_named.sql");
 const INSERT: &str = include_str!("../../../sql/sqlite/job_insert.sql");
 const PAYLOAD_PUT: &str = include_str!("../../../sql/sqlite/job_payload_put.sql");
 const MOVE: &str = include_str!("../../../sql/sqlite/job_move.sql");
@@ -91,6 +93,8 @@ pub(super) fn insert(connection: &Connection, job: &Job, now: Time) -> rusqlite:
         job.canonical_url,
         job.created_at.as_ms(),
         job.updated_at.as_ms(),
+        job.backoff
+            .map(|first| i64::try_from(first.as_millis()).unwrap_or(i64::MAX)),
     ])
 }
 
@@ -146,6 +150,22 @@ fn standing(job: &Job, now: Time) -> &'static str {
 pub(super) fn find(connection: &Connection, keys: &Keys, id: &JobId) -> Result<Option<Job>, Fault> {
     let tenant = tenant_bytes(keys.tenant);
     one_job(connection, keys, FIND, params![tenant, id.as_str()])
+}
+
+/// The id of the job that goes by this name; the name itself if there is none.
+pub(super) fn named(connection: &Connection, tenant: Tenant, name: &JobId) -> Result<JobId, Fault> {
+    let mut statement = connection.prepare_cached(NAMED)?;
+    let name = name.clone().normal();
+    let (first, last) = name.range().unzip();
+    let mut rows = statement.query(params![tenant_bytes(tenant), name.as_str(), first, last])?;
+    while let Some(row) = rows.next()? {
+        let (id, key): (String, String) = (row.get(0)?, row.get(1)?);
+        let id = word(JobId::new(&id))?;
+        if key == name.as_str() || id.goes_by(&name) {
+            return Ok(id);
+        }
+    }
+    Ok(name)
 }
 
 /// The job with this number, which must be the tenant's.
@@ -292,6 +312,9 @@ fn read(connection: &Connection, keys: &Keys, row: &Row<'_>) -> Result<Job, Faul
         error: text(21, "error")?,
         created_at: Time::from_ms(row.get(22)?),
         updated_at: Time::from_ms(row.get(23)?),
+        backoff: row
+            .get::<_, Option<u32>>(24)?
+            .map(|ms| Duration::from_millis(ms.into())),
     })
 }
 

@@ -35,7 +35,7 @@ async fn eight_nodes_migrate_at_once() {
         .query_one("SELECT count(*) FROM schema_migration", &[])
         .await
         .unwrap();
-    assert_eq!(ran.get::<_, i64>(0), 20);
+    assert_eq!(ran.get::<_, i64>(0), 21);
     assert!(
         PgLedger::migrate(&database.url).await.unwrap().is_empty(),
         "nothing is left to run"
@@ -67,6 +67,7 @@ async fn migrate_says_what_ran() {
             "0018_shared_secret",
             "0019_doubtful_ops",
             "0020_reruns_and_readers",
+            "0021_job_backoff",
             "0022_named_tokens"
         ]
     );

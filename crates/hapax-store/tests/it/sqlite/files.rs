@@ -74,13 +74,14 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0018_shared_secret",
             "0019_doubtful_ops",
             "0020_reruns_and_readers",
+            "0021_job_backoff",
             "0022_named_tokens"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        20
+        21
     );
 }
 

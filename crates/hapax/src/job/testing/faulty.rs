@@ -168,6 +168,10 @@ impl Queue for FaultyQueue {
         })
     }
 
+    fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>> {
+        passed!(self.named(tenant, names))
+    }
+
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>> {
         passed!(self.job(tenant, id))
     }

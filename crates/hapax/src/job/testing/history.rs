@@ -127,6 +127,10 @@ impl Queue for HistoryQueue {
         })
     }
 
+    fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>> {
+        self.inner.named(tenant, names)
+    }
+
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>> {
         self.inner.job(tenant, id)
     }

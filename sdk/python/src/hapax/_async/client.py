@@ -9,7 +9,7 @@ import httpx
 
 from ..retry import Retry
 from ..shapes import Health, Stats, Version
-from ..transport import TIMEOUT_S, Call, settings
+from ..transport import TIMEOUT_S, Call, no_token, settings
 from .entries import AsyncEntries
 from .intents import AsyncIntents
 from .jobs import AsyncJobs, AsyncOps
@@ -37,6 +37,7 @@ class AsyncHapax:
     ) -> None:
         url, headers = settings(base_url, token)
         # Traffic to the server is ours alone: no proxy of the environment, and no redirect takes the token along.
+        self._is_open = token == ""
         self._http = http or httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, trust_env=False)
         self.base_url = url
         self.transport = AsyncTransport(self._http, retry or Retry(attempts=4, cap_s=2.0))
@@ -48,6 +49,11 @@ class AsyncHapax:
         self.ops = AsyncOps(self.transport)
         self.audit = self.keys.audit
         self.reconcile = self.jobs.reconcile
+
+    def check_token(self) -> None:
+        """Raises HapaxError unless there is a token, or an empty one was given on purpose. Sends nothing."""
+        if not (self._is_open or self.transport.has_token):
+            raise no_token()
 
     async def stats(self) -> Stats:
         """The figures of keys since the server started."""

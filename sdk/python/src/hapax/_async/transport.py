@@ -13,7 +13,7 @@ from ..errors import Error, Unavailable, error_of
 from ..retry import Retry, retry_after
 from ..sending import jitter
 from ..shapes import Page
-from ..transport import ANSWER_BYTES_MAX, Call, is_repeated, query_of, to_json
+from ..transport import ANSWER_BYTES_MAX, Call, is_repeated, no_token, query_of, to_json
 
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -24,6 +24,11 @@ class AsyncTransport:
     def __init__(self, http: httpx.AsyncClient, retry: Retry) -> None:
         self.http = http
         self._retry = retry
+
+    @property
+    def has_token(self) -> bool:
+        """Whether requests say who sends them."""
+        return "Authorization" in self.http.headers
 
     async def send(self, call: Call, *, keep: Optional[Callable[[httpx.Response], bool]] = None) -> httpx.Response:
         """The answer to a call. One of 400 and more is raised, unless `keep` says that it is an answer too."""
@@ -55,6 +60,8 @@ class AsyncTransport:
             raise Unavailable(f"the answer to {call.method} {call.path} has more than {ANSWER_BYTES_MAX} bytes")
         if response.status_code >= 400 and not (keep and keep(response)):
             error_told = error_of(response.status_code, response.headers, response.content)
+            if response.status_code == 401 and not self.has_token:
+                error_told = no_token()
             raise _Failed(error_told, retry_after(response.headers), was_sent=True)
         return response
 

@@ -10,7 +10,7 @@ import httpx
 
 from ..retry import Retry
 from ..shapes import Health, Stats, Version
-from ..transport import TIMEOUT_S, Call, settings
+from ..transport import TIMEOUT_S, Call, no_token, settings
 from .entries import Entries
 from .intents import Intents
 from .jobs import Jobs, Ops
@@ -38,6 +38,7 @@ class Hapax:
     ) -> None:
         url, headers = settings(base_url, token)
         # Traffic to the server is ours alone: no proxy of the environment, and no redirect takes the token along.
+        self._is_open = token == ""
         self._http = http or httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
         self.base_url = url
         self.transport = Transport(self._http, retry or Retry(attempts=4, cap_s=2.0))
@@ -49,6 +50,11 @@ class Hapax:
         self.ops = Ops(self.transport)
         self.audit = self.keys.audit
         self.reconcile = self.jobs.reconcile
+
+    def check_token(self) -> None:
+        """Raises HapaxError unless there is a token, or an empty one was given on purpose. Sends nothing."""
+        if not (self._is_open or self.transport.has_token):
+            raise no_token()
 
     def stats(self) -> Stats:
         """The figures of keys since the server started."""

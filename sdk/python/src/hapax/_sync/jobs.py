@@ -44,8 +44,10 @@ class Jobs:
         kind: Optional[str] = None,
         payload: Any = None,
         max_attempts: Optional[int] = None,
+        backoff_ms: Optional[int] = None,
     ) -> PlannedJob:
-        """Plans a job, or answers the one that is there."""
+        """Plans a job, or answers the one that is there. It rests `backoff_ms` after its first failure, 0 for not at
+        all, and four times as long after each that follows; a second if nothing is said."""
         body = given(
             kind=kind,
             work_id=work_id,
@@ -53,6 +55,7 @@ class Jobs:
             canonical_url=canonical_url,
             payload=payload,
             max_attempts=max_attempts,
+            backoff_ms=backoff_ms,
         )
         return cast(PlannedJob, self._transport.json(Call("POST", "/v1/jobs", body)))
 

@@ -136,6 +136,13 @@ pub(super) async fn run(args: &Doctor) -> Result<()> {
 
 async fn checks(config: &Config) -> Result<Vec<Check>> {
     let mut checks = vec![variables()?, folder(&config.data), disk(&config.data).await];
+    for (pattern, meant) in config.doubtful_patterns() {
+        let found = format!(
+            "routes: '{pattern}' matches a path with these dashes, none with slashes in their place"
+        );
+        let next = format!("if it is for a path with slashes, write '{meant}'");
+        checks.push(Check::warn("config", found, next));
+    }
     // Their schemas may be in files, which only a server reads.
     if let Err(why) = config.collections() {
         let next = "correct it; docs/guides/snapshots.md shows a whole table";

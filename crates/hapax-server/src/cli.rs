@@ -117,6 +117,9 @@ pub(crate) enum Command {
     /// List and change what a second entry of the same key does.
     #[command(subcommand)]
     Policies(Policies),
+    /// Say what the route table does with a request.
+    #[command(subcommand)]
+    Routes(Routes),
     /// Clean up after dead workers: end their leases, and put what they were doing in doubt.
     Reconcile(Reconcile),
     /// Give snapshots from before hashes their hash.
@@ -310,6 +313,24 @@ pub(crate) struct Key {
     /// The file to read; `-` is standard input.
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Routes {
+    /// Print pattern, key rule, TTL, wait and on_lost of a request, and which entry of the route table says so.
+    Test(RoutesTest),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RoutesTest {
+    /// POST, PUT, PATCH or DELETE; others are never keyed.
+    #[arg(value_name = "METHOD")]
+    pub(crate) method: String,
+    /// The path as clients send it, such as /api/v1/payments/link.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+    #[command(flatten)]
+    pub(crate) plain: Plain,
 }
 
 #[derive(Args, Debug)]

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use hapax::problem::DocsBase;
 use hapax_core::OnLost;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -22,7 +23,7 @@ use toml::{Table, Value};
 use crate::exit::Usage;
 
 pub(crate) use metrics::MetricsOpen;
-pub(crate) use routes::{Profile, UsualRoute};
+pub(crate) use routes::{Profile, Ruling, Source, UsualRoute};
 use secrets::LITELLM_KEYS;
 pub(crate) use secrets::{TELEGRAM_SECRET, gateway_token, litellm_key, telegram_secret, token};
 pub(crate) use spelling::{misspelt_variables, nearest};
@@ -86,6 +87,7 @@ pub(crate) struct Config {
     pub(crate) llm_timeout_ms: u64,
     pub(crate) llm_transfer_timeout_ms: u64,
     pub(crate) llm_log_prompts: bool,
+    pub(crate) docs_base_url: String,
     pub(crate) profile: Profile,
     pub(crate) strict_keys: bool,
     /// As written; [`Config::routes`] reads them.
@@ -178,6 +180,7 @@ impl Default for Config {
             llm_timeout_ms: 60_000,
             llm_transfer_timeout_ms: 300_000,
             llm_log_prompts: false,
+            docs_base_url: String::new(),
             profile: Profile::Thorbis,
             strict_keys: false,
             routes: Vec::new(),
@@ -316,6 +319,7 @@ impl Config {
         self.check_tracking_parameters()?;
         crate::log::filter(&self.log)?;
         crate::otlp::check(&self.otlp_endpoint)?;
+        self.docs_base()?;
         self.proxy.check()?;
         self.tokens()?;
         self.check_collections()?;
@@ -338,6 +342,13 @@ impl Config {
                 "tracking_parameters: {name:?} is neither the name of a query parameter nor its beginning and a '*'"
             ))),
         }
+    }
+
+    /// Where the pages of errors are, if the configuration says so.
+    pub(crate) fn docs_base(&self) -> Result<Option<DocsBase>> {
+        let url = self.docs_base_url.as_str();
+        let base = (!url.is_empty()).then(|| DocsBase::new(url)).transpose();
+        base.map_err(|why| Usage::error(format!("docs_base_url: {why}")))
     }
 
     pub(crate) fn shutdown(&self) -> Duration {

@@ -25,6 +25,7 @@ mod log;
 mod metrics;
 mod otlp;
 mod out;
+mod pages;
 mod peers;
 mod problem;
 mod proxy;

@@ -2,11 +2,11 @@
 //! The envelope itself is the library's.
 
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, ALLOW, CONNECTION, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hapax::problem::{Problem, TraceId, accepts_problem_json};
+use hapax::problem::{DocsBase, Form, Problem, TraceId};
 use hapax_core::canonical::Reject;
 use hapax_core::{Error, Kind};
 use std::time::Duration;
@@ -49,12 +49,18 @@ pub(crate) async fn render(request: Request, next: Next) -> Response {
         .get::<TraceId>()
         .cloned()
         .unwrap_or_else(TraceId::random);
-    let as_rfc9457 = accepts_problem_json(request.headers());
-    rendered(next.run(request).await, &trace, as_rfc9457)
+    let form = Form::of_document(request.headers());
+    let docs = request.extensions().get::<DocsBase>().cloned();
+    rendered(next.run(request).await, &trace, form, || docs)
 }
 
-/// The response, with a refusal given its form.
-pub(crate) fn rendered(mut response: Response, trace: &TraceId, as_rfc9457: bool) -> Response {
+/// The response, with a refusal given its form, which leads to a page of `docs`.
+pub(crate) fn rendered(
+    mut response: Response,
+    trace: &TraceId,
+    form: Form,
+    docs: impl FnOnce() -> Option<DocsBase>,
+) -> Response {
     let Some(Refusal(refusal)) = response.extensions_mut().remove() else {
         return response;
     };
@@ -63,11 +69,8 @@ pub(crate) fn rendered(mut response: Response, trace: &TraceId, as_rfc9457: bool
         let code = error.kind().code();
         tracing::error!(trace_id = trace.as_str(), %error, code, "the store failed");
     }
-    let mut accept = HeaderMap::new();
-    if as_rfc9457 {
-        accept.insert(ACCEPT, HeaderValue::from_static("application/problem+json"));
-    }
-    let (parts, body) = problem.into_response(trace, &accept).into_parts();
+    let formed = problem.with_docs(docs()).into_response_as(trace, form);
+    let (parts, body) = formed.into_parts();
     let mut formed = Response::from_parts(parts, axum::body::Body::from(body));
     // The router's own word on which methods there are.
     if let Some(allow) = response.headers_mut().remove(ALLOW) {

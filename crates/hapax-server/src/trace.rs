@@ -6,15 +6,16 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use hapax::problem::{TraceId, X_TRACE_ID, accepts_problem_json};
+use hapax::problem::{Form, TraceId, X_TRACE_ID};
 use hapax_core::Tenant;
 use metrics::SharedString;
 
 use crate::otlp::{self, Origin, Span};
+use crate::pages::Pages;
 use crate::problem::{self, Refusal};
 use crate::serve::Peer;
 
@@ -26,10 +27,14 @@ const ACCESS: &str = "hapax::access";
 const PATH_CHARS_MAX: usize = 256;
 
 /// What the trace is told by the configuration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     pub(crate) request_timeout: Duration,
     pub(crate) access_log: bool,
+    /// Where refusals lead.
+    pub(crate) pages: Pages,
+    /// The form of a refusal to the sender of these headers.
+    pub(crate) form: fn(&HeaderMap) -> Form,
 }
 
 /// Answers the request whatever happens within: with the handler's answer, 408, or 500.
@@ -40,7 +45,8 @@ pub(crate) async fn trace(
 ) -> Response {
     let started = Instant::now();
     let trace = TraceId::of(request.headers());
-    let as_rfc9457 = accepts_problem_json(request.headers());
+    let form = (limits.form)(request.headers());
+    let sought = limits.pages.sought_by(&request);
     let logs = limits.access_log && tracing::enabled!(target: ACCESS, tracing::Level::INFO);
     let seen = Seen::of(&request, logs);
     request.extensions_mut().insert(trace.clone());
@@ -64,7 +70,7 @@ pub(crate) async fn trace(
         }
     };
 
-    let mut response = problem::rendered(response, &trace, as_rfc9457);
+    let mut response = problem::rendered(response, &trace, form, || sought.base());
     if let Ok(value) = HeaderValue::from_str(trace.as_str()) {
         // What a service behind us says of its own trace stays.
         response.headers_mut().entry(X_TRACE_ID).or_insert(value);
@@ -196,6 +202,8 @@ mod tests {
         let limits = Limits {
             request_timeout,
             access_log: true,
+            pages: Pages::Own,
+            form: Form::of_document,
         };
         Router::new()
             .route("/panic", get(panics))

@@ -1,13 +1,22 @@
-//! How a refusal looks over HTTP: one envelope, or RFC 9457 when the caller asks for it.
+//! How a refusal looks over HTTP: one envelope, RFC 9457 when the caller asks for it, or gRPC's way for its calls.
 //! Which refusal it is, is decided elsewhere.
+
+mod docs;
+mod form;
 
 use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
+
+pub use docs::{DocsBase, InvalidDocsBase};
+pub use form::{Form, GrpcType, accepts_problem_json};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// The header that carries the trace id on every response.
 pub const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
@@ -82,9 +91,14 @@ impl fmt::Display for TraceId {
 ///
 /// let problem = Problem::new(StatusCode::NOT_FOUND, "not_found", "no key with this id")
 ///     .with_detail("id", "7f3a");
-/// let response = problem.into_response(&TraceId::random(), &HeaderMap::new());
+/// let response = problem.clone().into_response(&TraceId::random(), &HeaderMap::new());
 /// assert_eq!(response.status(), 404);
 /// assert_eq!(response.headers()["content-type"], "application/json");
+/// // A gRPC call is refused in its own words: NOT_FOUND.
+/// let mut headers = HeaderMap::new();
+/// headers.insert("content-type", "application/grpc".parse().unwrap());
+/// let response = problem.into_response(&TraceId::random(), &headers);
+/// assert_eq!((response.status().as_u16(), &response.headers()["grpc-status"]), (200, &"5".parse().unwrap()));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Problem {
@@ -93,6 +107,7 @@ pub struct Problem {
     message: String,
     details: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    docs: Option<DocsBase>,
 }
 
 impl Problem {
@@ -104,6 +119,7 @@ impl Problem {
             message: message.into(),
             details: Map::new(),
             headers: Vec::new(),
+            docs: None,
         }
     }
 
@@ -123,6 +139,13 @@ impl Problem {
     pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// Says where its page is: `docs_url`, and the `type` of RFC 9457. Without, the type is `urn:hapax:error:CODE`, and
+    /// there is no `docs_url`.
+    #[must_use]
+    pub fn with_docs(self, docs: Option<DocsBase>) -> Self {
+        Self { docs, ..self }
     }
 
     /// Adds a response header.
@@ -157,54 +180,77 @@ impl Problem {
     /// What stands under `error` in the envelope, for one refusal among the answers of a batch.
     #[must_use]
     pub fn error(&self) -> Value {
-        json!({"code": self.code, "message": self.message, "details": self.details})
+        let mut error =
+            json!({"code": self.code, "message": self.message, "details": self.details});
+        if let Some(docs) = &self.docs {
+            error["docs_url"] = json!(docs.page(self.code));
+        }
+        error
     }
 
-    /// The response, in the form that `request_headers` accept.
+    /// The response, in the form that `request_headers` ask for.
     #[must_use]
     pub fn into_response(self, trace: &TraceId, request_headers: &HeaderMap) -> Response<Bytes> {
-        let (media_type, document) = if accepts_problem_json(request_headers) {
-            ("application/problem+json", self.rfc9457(trace))
-        } else {
-            (
-                "application/json",
-                json!({"error": self.error(), "trace_id": trace.as_str()}),
-            )
+        self.into_response_as(trace, Form::of(request_headers))
+    }
+
+    /// The response in this form.
+    #[must_use]
+    pub fn into_response_as(self, trace: &TraceId, form: Form) -> Response<Bytes> {
+        let (content_type, body) = match form {
+            Form::Envelope => (
+                HeaderValue::from_static("application/json"),
+                line(&json!({"error": self.error(), "trace_id": trace.as_str()})),
+            ),
+            Form::Rfc9457 => (
+                HeaderValue::from_static("application/problem+json"),
+                line(&self.rfc9457(trace)),
+            ),
+            Form::Grpc(kind) => (kind.content_type(), String::new()),
         };
-        let mut response = Response::new(Bytes::from(format!("{document}\n")));
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        headers.insert(CONTENT_TYPE, content_type);
         if let Ok(value) = HeaderValue::from_str(trace.as_str()) {
             headers.insert(X_TRACE_ID, value);
         }
-        headers.extend(self.headers);
+        if let Form::Grpc(_) = form {
+            let status = form::grpc_status(self.code, self.status);
+            headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(status)));
+            let message = format!("{}: {}", self.code, self.message);
+            headers.insert(GRPC_MESSAGE, form::grpc_message(&message));
+            *response.status_mut() = StatusCode::OK;
+        }
+        response.headers_mut().extend(self.headers);
         response
     }
 
     fn rfc9457(&self, trace: &TraceId) -> Value {
-        json!({
-            "type": format!("/docs/errors/{}", self.code),
+        // What only identifies the problem is no path: read beside another service's URL, that would lead there.
+        let page = self.docs.as_ref().map(|docs| docs.page(self.code));
+        let kind = page.clone();
+        let kind = kind.unwrap_or_else(|| format!("urn:hapax:error:{}", self.code));
+        let mut document = json!({
+            "type": kind,
             "title": self.status.canonical_reason().unwrap_or("error"),
             "status": self.status.as_u16(),
             "detail": self.message,
             "code": self.code,
             "details": self.details,
+            // Clients that know envelopes only look here for a failure.
+            "error": {"code": self.code, "message": self.message, "type": "idempotency_error"},
             "trace_id": trace.as_str(),
-        })
+        });
+        if let Some(page) = page {
+            document["docs_url"] = json!(page);
+        }
+        document
     }
 }
 
-/// Whether the caller asks for RFC 9457 by name.
-#[must_use]
-pub fn accepts_problem_json(headers: &HeaderMap) -> bool {
-    let named = |value: &HeaderValue| {
-        value.to_str().is_ok_and(|text| {
-            text.split(',').any(|range| {
-                let media_type = range.split(';').next().unwrap_or("").trim();
-                media_type.eq_ignore_ascii_case("application/problem+json")
-            })
-        })
-    };
-    headers.get_all(ACCEPT).iter().any(named)
+/// A document as text that ends its line, as a terminal wants it.
+fn line(document: &Value) -> String {
+    format!("{document}\n")
 }
+

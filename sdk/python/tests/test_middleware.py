@@ -255,3 +255,6 @@ def test_the_trace_is_continued_and_a_problem_document_is_given_where_asked_for(
     assert other.headers["content-type"] == "application/problem+json"
     told = other.json()
     assert (told["code"], told["status"], told["trace_id"]) == ("IDEMPOTENCY_CONFLICT", 409, trace)
+    assert told["type"] == "urn:hapax:error:IDEMPOTENCY_CONFLICT"
+    failure = {"code": "IDEMPOTENCY_CONFLICT", "message": told["detail"], "type": "idempotency_error"}
+    assert told["error"] == failure

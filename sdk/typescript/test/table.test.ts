@@ -144,6 +144,9 @@ function table(name: string, framework: Framework, server: () => Server): void {
     const problem = await ask(app, path, { key, body: '{"amount":1}', headers: { accept: "application/problem+json" } });
     assert.equal(problem.headers.get("content-type"), "application/problem+json");
     assert.equal(problem.json()["code"], "IDEMPOTENCY_CONFLICT");
+    assert.equal(problem.json()["type"], "urn:hapax:error:IDEMPOTENCY_CONFLICT");
+    const failure = { code: "IDEMPOTENCY_CONFLICT", message: problem.json()["detail"], type: "idempotency_error" };
+    assert.deepEqual(problem.json()["error"], failure);
   });
 
   test("a request that is running elsewhere is told so, and its answer is there afterwards", async () => {

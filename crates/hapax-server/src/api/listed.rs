@@ -13,6 +13,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::App;
 use crate::auth::{Caller, authorize};
+use crate::pages::{self, Pages};
 use crate::problem;
 
 /// What stands for the name of a collection in the paths of snapshots.
@@ -144,7 +145,9 @@ fn under_keys(handler: MethodRouter<App>, app: &App, keyed: Keyed) -> MethodRout
                 .and_then(|caller| caller.principal()))
         });
     // Refusals take their form within the layer, so that what is recorded is what was sent.
+    let pages = Pages::of(app.docs.as_ref(), Pages::Own);
     handler
         .layer::<_, Infallible>(from_fn(problem::render))
-        .layer(idempotency)
+        .layer::<_, Infallible>(idempotency)
+        .layer(from_fn_with_state(pages, pages::note))
 }

@@ -43,6 +43,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 use hapax::layer::{Budget, Route, Routes};
+use hapax::problem::{DocsBase, Form};
 use hapax::{Engine, Observer};
 use hapax_core::{Chore, Space, Time};
 use hapax_intake::snapshot::Collection;
@@ -56,6 +57,7 @@ use crate::enrich::desk::Desk as EnrichDesk;
 use crate::import;
 use crate::intents::desk::Desk;
 use crate::live::Live;
+use crate::pages::Pages;
 use crate::problem::{self, Refusal};
 use crate::store::Store;
 use crate::trace::{self, trace};
@@ -73,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) routes: Routes,
     /// The route of a claim that no pattern matches.
     pub(crate) usual_route: UsualRoute,
+    /// Where the pages of errors are, if the configuration says so.
+    pub(crate) docs: Option<DocsBase>,
     /// Where intents are worked on.
     pub(crate) desk: Desk,
     /// What canonical web addresses leave out.
@@ -128,11 +132,14 @@ pub(crate) fn health_routes(app: &App, gate: &Arc<Gate>) -> Router {
     let limits = trace::Limits {
         request_timeout: app.config.request_timeout(),
         access_log: false,
+        pages: Pages::of(app.docs.as_ref(), Pages::Own),
+        form: Form::of_document,
     };
     Router::new()
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/version", get(health::version))
+        .route("/docs/errors/{code}", get(docs::error_page))
         .route(
             "/metrics",
             get(health::metrics).route_layer(from_fn_with_state(Arc::clone(gate), authenticate)),
@@ -147,6 +154,8 @@ pub(crate) fn router(app: &App, gate: &Arc<Gate>, collections: &[Arc<Collection>
     let limits = trace::Limits {
         request_timeout: app.config.request_timeout(),
         access_log: app.config.access_log,
+        pages: Pages::of(app.docs.as_ref(), Pages::Own),
+        form: Form::of_document,
     };
     let listed = doors().into_iter().flat_map(|door| door.routes);
     let router = listed.fold(Router::new(), |router, route| route.add_to(router, app, ""));

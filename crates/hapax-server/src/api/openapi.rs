@@ -6,6 +6,7 @@ pub(crate) mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use hapax_core::Policy;
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -19,8 +20,8 @@ A key is claimed once, and its outcome is recorded once.
 **Sign in** with `Authorization: Bearer TOKEN`. A token has a role: a viewer reads, a writer works, an owner decides; each \
 operation says in `x-role` which it needs. Everything is scoped by the token's tenant.
 
-**Errors** have one envelope, and a code whose page is under `/docs/errors/`. `Accept: application/problem+json` gets RFC 9457 \
-instead. Beside what each operation lists, any request can be answered 400 `ambiguous_framing`, and a path that does not take \
+**Errors** have one envelope, and a code whose page is under `/docs/errors/`; `docs_url` leads there. \
+`Accept: application/problem+json` gets RFC 9457 instead. A member `error` is there only if there is an error. Beside what each operation lists, any request can be answered 400 `ambiguous_framing`, and a path that does not take \
 a method 405 `method_not_allowed`.
 
 **Lists** answer `items` and `next_cursor`, which is null on the last page; give it as `cursor` for the next one. Times are \
@@ -343,7 +344,10 @@ fn under_key(operation: &mut Value) {
         Some(parameters) => parameters.push(key),
         None => operation["parameters"] = json!([key]),
     }
+    // How long an answer is replayed, unless the route table says otherwise.
+    operation["x-idempotency-ttl"] = json!(Policy::default().ttl.as_secs());
     let names = [
+        "Idempotency-Expires",
         "Idempotency-Replayed",
         "X-Idempotency-Replay",
         "X-Idempotency-Expired",
@@ -384,6 +388,10 @@ fn headers() -> Value {
         "Retry-After": {
             "description": "When to send the same request again, in seconds. Without it, a retry changes nothing.",
             "schema": {"type": "integer", "minimum": 1},
+        },
+        "Idempotency-Expires": {
+            "description": "There with an answer that is recorded, the first one too: until when it is replayed, as an HTTP date.",
+            "schema": {"type": "string"},
         },
         "Idempotency-Replayed": yes("There if the answer was recorded earlier, and nothing ran."),
         "X-Idempotency-Replay": yes("The same under its older name."),

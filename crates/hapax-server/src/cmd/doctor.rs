@@ -137,6 +137,13 @@ async fn checks(config: &Config) -> Result<Vec<Check>> {
     let mut checks = vec![variables()?, folder(&config.data)];
     checks.extend(token(&config.data));
     checks.push(disk(&config.data).await);
+    for (pattern, meant) in config.doubtful_patterns() {
+        let found = format!(
+            "routes: '{pattern}' matches a path with these dashes, none with slashes in their place"
+        );
+        let next = format!("if it is for a path with slashes, write '{meant}'");
+        checks.push(Check::warn("config", found, next));
+    }
     // Their schemas may be in files, which only a server reads.
     if let Err(why) = config.collections() {
         let next = "correct it; docs/guides/snapshots.md shows a whole table";

@@ -14,6 +14,7 @@ mod migrate;
 mod policies;
 mod proxy;
 pub(crate) mod reconcile;
+mod routes;
 mod serve;
 pub(crate) mod sweep;
 mod token;
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Some(Command::Keys(args)) => wait(keys::run(&args)),
         Some(Command::Jobs(args)) => wait(jobs::run(&args)),
         Some(Command::Policies(args)) => wait(policies::run(&args)),
+        Some(Command::Routes(args)) => routes::run(&args),
         Some(Command::Reconcile(args)) => wait(reconcile::run(&args)),
         Some(Command::Backfill(args)) => wait(backfill::run(&args)),
         Some(Command::Vault(args)) => wait(vault::run(&args)),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::middleware::from_fn_with_state;
+use hapax::problem::Form;
 use hapax_core::OnLost;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -17,6 +18,7 @@ use crate::auth::{Access, Gate, SessionSecret};
 use crate::cli::Proxy;
 use crate::config::{self, Config};
 use crate::exit::Failed;
+use crate::pages::Pages;
 use crate::proxy::{self, Door, Jwt, Target};
 use crate::store::{Database, Store};
 use crate::{chores, keep, log, out, serve, trace};
@@ -127,6 +129,8 @@ impl Started {
         let limits = trace::Limits {
             request_timeout: self.app.config.proxy.times().total + BESIDE_UPSTREAM,
             access_log: self.app.config.access_log,
+            pages: Pages::of(self.app.docs.as_ref(), Pages::Nowhere),
+            form: Form::of,
         };
         let service = from_fn_with_state(limits, trace::trace).layer(self.door);
         tokio::spawn(async move {

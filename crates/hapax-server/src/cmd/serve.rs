@@ -132,6 +132,7 @@ pub(super) fn shared(
     let budget = Budget::new(config.buffered_bytes_max);
     let routes = config.routes(on_lost)?;
     let usual_route = config.usual_route(on_lost);
+    let docs = config.docs_base()?;
     let desk = Desk::new(&config)?;
     let tracking = Tracking::with(config.tracking_parameters.iter().cloned());
     let imports = import::desk::Desk::new(&config, &store)?;
@@ -148,6 +149,7 @@ pub(super) fn shared(
         budget,
         routes,
         usual_route,
+        docs,
         desk,
         imports,
         enrich,

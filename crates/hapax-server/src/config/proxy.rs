@@ -122,7 +122,6 @@ impl Proxy {
     /// The times, ready for use.
     pub(crate) fn times(&self) -> Times {
         Times {
-            connect: Duration::from_millis(self.connect_timeout_ms),
             head: Duration::from_millis(self.head_timeout_ms),
             body_idle: Duration::from_millis(self.body_idle_timeout_ms),
             total: Duration::from_millis(self.total_timeout_ms),
@@ -174,7 +173,6 @@ pub(super) fn layer(
 /// How long each part of an exchange with the upstream may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    pub(crate) connect: Duration,
     pub(crate) head: Duration,
     pub(crate) body_idle: Duration,
     pub(crate) total: Duration,

@@ -2,19 +2,21 @@
 //! What a route does with a request is not its business.
 
 mod entry;
+mod ruling;
 mod seed;
 
 use std::collections::HashSet;
 
 use anyhow::Result;
 use axum::http::StatusCode;
-use hapax::layer::{Route, Routes};
+use hapax::layer::{Route, Routes, pattern_named};
 use hapax_core::OnLost;
 use serde::{Deserialize, Serialize};
 
 use super::Config;
 use crate::exit::Usage;
 use entry::Entry;
+pub(crate) use ruling::{Ruling, Source};
 pub(crate) use seed::UsualRoute;
 use seed::{Ranked, rows};
 
@@ -52,14 +54,16 @@ impl Config {
         let mut ranked = Vec::with_capacity(self.routes.len());
         for (at, table) in self.routes.iter().enumerate() {
             let entry = Entry::read(at, table)?;
-            if !seen.insert(entry.pattern.clone()) {
-                return Err(entry.refuse("pattern", "is there twice; keep one"));
-            }
             let invalid = |why| Usage::error(format!("routes[{at}]: pattern: {why}"));
-            let route = entry.route(usual.at(&entry.pattern))?;
+            let pattern = pattern_named(&entry.pattern).map_err(invalid)?;
+            if !seen.insert(pattern.clone()) {
+                let why = format!("is there twice, as '{pattern}'; keep one");
+                return Err(entry.refuse("pattern", why));
+            }
+            let route = entry.route(usual.at(&pattern))?;
             let sets_ttl = entry.ttl_seconds.is_some();
-            ranked.push(Ranked::new(&entry.pattern, route.clone(), sets_ttl).map_err(invalid)?);
-            routes = routes.with(&entry.pattern, route).map_err(invalid)?;
+            ranked.push(Ranked::new(&pattern, route.clone(), sets_ttl).map_err(invalid)?);
+            routes = routes.with(&pattern, route).map_err(invalid)?;
         }
         for (pattern, route) in rows(ranked, &usual) {
             routes = routes.with(&pattern, route)?;

@@ -32,7 +32,9 @@ pub(crate) struct Shown {
     tier1_batches: Vec<Batch>,
     tier1_enqueued_items: u64,
     errors: Vec<Fault>,
-    /// Why it failed, or will once the rest is queued, or why it does not go on just now.
+    /// Why it failed, or will once the rest is queued, or why it does not go on just now. There only then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error: Option<String>,
     progress: Progress,
     #[schema(format = DateTime)]

@@ -15,21 +15,24 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::upstream::Unanswered;
 
-/// When the request body last moved.
-#[derive(Clone, Debug)]
-pub(super) struct Moved(Arc<Mutex<Instant>>);
+/// When the request body moved: first and last, once it has.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moved(Arc<Mutex<Option<(Instant, Instant)>>>);
 
 impl Moved {
-    pub(super) fn now() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
-    }
-
-    pub(super) fn last(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When an answer that may take `head`, of an exchange that began at `started`, is late. The time between the first
+    /// and the last piece of the request body is the upload's and does not count.
+    pub(super) fn late(&self, started: Instant, head: Duration) -> Instant {
+        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => started + head,
+            Some((first, last)) => last + head.saturating_sub(first - started),
+        }
     }
 
     fn again(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let now = Instant::now();
+        let mut moved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *moved = Some((moved.map_or(now, |(first, _)| first), now));
     }
 }
 

@@ -45,11 +45,14 @@ pub(crate) fn service(app: &App, target: Target, jwt: Option<Arc<Jwt>>) -> Resul
         route
     });
     let verifying = jwt.clone();
-    let layer = IdempotencyLayer::new(app.engine.clone())
+    let mut layer = IdempotencyLayer::new(app.engine.clone())
         .routes(routes)
         .observer(Arc::clone(&app.observer))
         .budget(app.budget.clone())
         .caller_of(move |parts| door::subject(verifying.as_deref(), parts));
+    if let Some(docs) = &app.docs {
+        layer = layer.docs_base(docs.clone());
+    }
     let door = Door::new(config, jwt, layer.layer(Upstream::new(target, config)?))?;
     Ok(door.with_rates(Rates::of(&app.config, &app.store)))
 }

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use anyhow::Result;
 use axum::body::Body;
@@ -16,6 +17,7 @@ use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::capture_connection;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
@@ -102,15 +104,16 @@ impl Behind {
                 why,
             )));
         };
-        let moved = Moved::now();
+        let moved = Moved::default();
         let started = Instant::now();
         let until = started + self.times.total;
-        let request = request.map(|body| Sent::new(body, moved.clone()));
+        let mut request = request.map(|body| Sent::new(body, moved.clone()));
+        let connection = capture_connection(&mut request);
         let answer = tokio::select! {
             answer = self.client.request(request) => answer,
-            () = silent(&moved, &self.times, until) => {
-                count("timed_out", started);
-                return Err(Unanswered::TimedOut);
+            () = late(&moved, started, self.times.head, until) => {
+                let connected = connection.connection_metadata().is_some();
+                return timed_out(connected, started);
             }
         };
         match answer {
@@ -228,17 +231,28 @@ impl Joined {
     }
 }
 
-/// Ends when the upstream has been silent for too long since the request body last moved.
-async fn silent(moved: &Moved, times: &Times, until: Instant) {
-    let mut limit = moved.last() + times.connect + times.head;
+/// Ends when the answer is late.
+async fn late(moved: &Moved, started: Instant, head: Duration, until: Instant) {
+    let mut limit = moved.late(started, head);
     loop {
         sleep_until(limit.min(until)).await;
-        let next = moved.last() + times.head;
+        let next = moved.late(started, head);
         if next <= limit || Instant::now() >= until {
             return;
         }
         limit = next;
     }
+}
+
+/// What a late answer is: nothing sent where there was no connection yet, else nobody knows.
+fn timed_out(connected: bool, started: Instant) -> Result<Response, Unanswered> {
+    count("timed_out", started);
+    if connected {
+        return Err(Unanswered::TimedOut);
+    }
+    let why = "the upstream did not accept a connection in time; nothing was sent, retry the same request";
+    let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "downstream_timeout", why);
+    Ok(nothing_sent(problem.with_detail("reason", "unreachable")))
 }
 
 /// A refusal that gives the key back whatever the route says: the upstream knows nothing of the request.

@@ -19,7 +19,7 @@ use page::{Shown, Step};
 use stage::Stage;
 
 /// Every page that is run, in the order of its number.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "docs/operations.md",
     "docs/guides/protect-an-api.md",
@@ -33,6 +33,7 @@ const PAGES: [&str; 13] = [
     "docs/guides/jobs.md",
     "docs/guides/encryption.md",
     "docs/guides/dashboard.md",
+    "docs/guides/cors.md",
 ];
 
 /// How many blocks of all pages together may be shown and not run.
@@ -114,6 +115,11 @@ fn the_guide_to_protecting_an_api_runs() {
 #[test]
 fn the_guide_to_the_proxy_runs() {
     run("docs/guides/sidecar.md");
+}
+
+#[test]
+fn the_guide_to_cors_runs() {
+    run("docs/guides/cors.md");
 }
 
 #[test]

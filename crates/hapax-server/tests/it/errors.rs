@@ -1,5 +1,7 @@
 //! One envelope everywhere, and RFC 9457 for those who ask.
 
+use serde_json::json;
+
 use crate::fixture::Server;
 
 #[test]
@@ -131,8 +133,16 @@ fn every_refusal_has_the_envelope_and_its_page() {
             (Some(status.into()), Some(code))
         );
         assert!(document["title"].is_string() && document["detail"].is_string());
-        let page = server.send("GET", document["type"].as_str().unwrap(), &[], b"");
+        let own = format!("http://{}", server.address);
+        let page = document["type"].as_str().unwrap();
+        assert_eq!(document["docs_url"], page);
+        let page = page.strip_prefix(&own).unwrap_or_else(|| panic!("{page}"));
+        let page = server.send("GET", page, &[], b"");
         assert_eq!(page.status, 200);
+        let failure = json!({
+            "code": code, "message": document["detail"], "type": "idempotency_error",
+        });
+        assert_eq!(document["error"], failure);
         assert!(page.text().starts_with(&format!("# {code}\n")));
     }
 }

@@ -40,6 +40,7 @@ mod net;
 mod nodes;
 mod openapi;
 mod otlp;
+mod patterns;
 mod paused;
 mod planted;
 mod postgres;

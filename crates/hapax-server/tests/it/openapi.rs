@@ -79,10 +79,24 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
         assert!(text.ends_with('\n'), "{at} does not end with a newline");
         let place = format!("{place}/content/{}/schema", escaped(kind));
         match serde_json::from_slice(&answer.body) {
-            Ok(value) => validate(&place, &value, &at),
+            Ok(value) => {
+                assert!(!has_null_error(&value), "{at} says \"error\": null; {text}");
+                validate(&place, &value, &at);
+            }
             // Deeper than this reader goes, which some tests want to be.
             Err(why) => assert!(why.to_string().contains("recursion limit"), "{at}: {why}"),
         }
+    }
+}
+
+/// Whether `error` stands anywhere without there being one: clients take the member itself for a failure.
+fn has_null_error(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.get("error").is_some_and(Value::is_null) || members.values().any(has_null_error)
+        }
+        Value::Array(items) => items.iter().any(has_null_error),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -147,4 +161,32 @@ fn the_document_in_the_repository_is_what_the_program_prints() {
         printed == FILE,
         "spec/openapi.json is out of date; run: cargo run -- openapi > spec/openapi.json"
     );
+}
+
+#[test]
+fn no_answer_may_have_an_error_that_is_null() {
+    let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+    let parts = schemas.iter().flat_map(|(name, schema)| {
+        let all = schema["allOf"].as_array().into_iter().flatten();
+        all.chain([schema]).map(move |part| (name, part))
+    });
+    let mut seen = 0;
+    for (name, part) in parts {
+        let error = &part["properties"]["error"];
+        // What callers send may be null: it is then as if it were left out.
+        if error.is_null() || name.ends_with("Body") || name == "SettleJobsItem" {
+            continue;
+        }
+        seen += 1;
+        assert!(!error.to_string().contains("\"null\""), "{name}: {error}");
+        let holds_always = ["ErrorEnvelope", "Problem", "RefusedItem"].contains(&name.as_str());
+        let required = part["required"].as_array().into_iter().flatten();
+        let is_required = required.into_iter().any(|required| required == "error");
+        assert_eq!(is_required, holds_always, "{name}");
+    }
+    assert!(seen > 8, "{seen}");
+    assert!(has_null_error(&json!({"items": [{"error": null}]})));
+    assert!(!has_null_error(
+        &json!({"items": [{"error": "no"}], "errors": null})
+    ));
 }

@@ -1,8 +1,10 @@
 //! `hapax proxy` from outside: a real process between a real client and a real upstream that counts its calls.
 
+mod answers;
 mod failures;
 mod jwt;
 mod keyed;
+mod late;
 mod passing;
 mod refused;
 pub(crate) mod upstream;

@@ -50,12 +50,14 @@ impl Refusal {
     pub(super) fn of(status: StatusCode, headers: HeaderMap, body: Bytes, replayed: bool) -> Self {
         let mut document = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
         let trace_id = string(&mut document, "trace_id");
-        // The envelope holds everything else under `error`; RFC 9457 says it at the top.
+        // The envelope holds everything else under `error`; RFC 9457 says it at the top, and the code and the words under
+        // `error` too.
+        let beside = document.remove("details");
         let (mut facts, message) = match document.remove("error") {
             Some(Value::Object(error)) => (error, "message"),
             Some(_) | None => (document, "detail"),
         };
-        let details = match facts.remove("details") {
+        let details = match facts.remove("details").or(beside) {
             Some(Value::Object(details)) => details,
             Some(_) | None => Map::new(),
         };

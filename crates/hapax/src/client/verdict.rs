@@ -172,7 +172,9 @@ mod tests {
     fn both_forms_of_a_refusal_say_the_same() {
         let envelope = r#"{"error":{"code":"c","message":"m","details":{"a":1}},"trace_id":"t"}"#;
         let problem = r#"{"type":"x","title":"y","status":400,"detail":"m","code":"c","details":{"a":1},"trace_id":"t"}"#;
-        for body in [envelope, problem] {
+        let whole = r#"{"type":"x","title":"y","status":400,"detail":"m","code":"c","details":{"a":1},"trace_id":"t",
+            "error":{"code":"c","message":"m","type":"idempotency_error"}}"#;
+        for body in [envelope, problem, whole] {
             let Verdict::Never(refusal) = judge(&received(400, &[], body), SystemTime::UNIX_EPOCH)
             else {
                 panic!()

@@ -25,6 +25,9 @@ pub const X_IDEMPOTENCY_CONFLICT: HeaderName = HeaderName::from_static("x-idempo
 /// Says that the key had been used before, long ago.
 pub const X_IDEMPOTENCY_EXPIRED: HeaderName = HeaderName::from_static("x-idempotency-expired");
 
+/// Says until when the answer is replayed, as an HTTP date. It comes with recorded answers, the first one included.
+pub const IDEMPOTENCY_EXPIRES: HeaderName = HeaderName::from_static("idempotency-expires");
+
 /// The response headers that are stored and replayed.
 const STORED: [HeaderName; 9] = [
     header::CONTENT_TYPE,
@@ -80,8 +83,19 @@ pub fn is_stored(name: &HeaderName, route: &Route) -> bool {
     (STORED.contains(name) || route.store_headers.contains(name)) && !is_never_stored(name)
 }
 
+/// Says until when an answer is recorded.
+pub(super) fn say_expiry(headers: &mut HeaderMap, expires_at: Time) {
+    // No policy keeps anything for that long; the date has four digits for the year.
+    const LAST: Time = Time::from_ms(253_402_300_799_000);
+    const FIRST: Time = Time::from_ms(0);
+    let date = httpdate::fmt_http_date(expires_at.clamp(FIRST, LAST).into());
+    if let Ok(value) = HeaderValue::try_from(date) {
+        headers.insert(IDEMPOTENCY_EXPIRES, value);
+    }
+}
+
 /// The recorded answer, marked as a replay.
-pub(super) fn replay(outcome: &Outcome) -> Response<Bytes> {
+pub(super) fn replay(outcome: &Outcome, expires_at: Time) -> Response<Bytes> {
     let mut response = Response::new(outcome.whole().cloned().unwrap_or_default());
     *response.status_mut() = StatusCode::from_u16(outcome.status).unwrap_or(StatusCode::OK);
     for (name, value) in &outcome.headers {
@@ -97,6 +111,7 @@ pub(super) fn replay(outcome: &Outcome) -> Response<Bytes> {
         .headers_mut()
         .insert(X_IDEMPOTENCY_REPLAY, yes.clone());
     response.headers_mut().insert(IDEMPOTENCY_REPLAYED, yes);
+    say_expiry(response.headers_mut(), expires_at);
     response
 }
 

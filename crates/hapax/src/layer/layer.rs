@@ -12,7 +12,7 @@ use super::budget::Budget;
 use super::identity::authorization;
 use super::route::{Route, Routes};
 use super::service::Idempotency;
-use crate::problem::Problem;
+use crate::problem::{DocsBase, Problem};
 use crate::{Engine, Observer};
 
 /// Finds the tenant of a request.
@@ -44,6 +44,7 @@ pub(super) struct Setup {
     pub(super) routes: Routes,
     pub(super) observer: Arc<Observer>,
     pub(super) budget: Budget,
+    docs: Option<DocsBase>,
     tenant_of: Option<Arc<TenantOf>>,
     caller_of: Option<Arc<CallerOf>>,
 }
@@ -58,6 +59,7 @@ impl IdempotencyLayer {
                 routes: Routes::default(),
                 observer: Arc::default(),
                 budget: Budget::default(),
+                docs: None,
                 tenant_of: None,
                 caller_of: None,
             }),
@@ -80,6 +82,16 @@ impl IdempotencyLayer {
     #[must_use]
     pub fn budget(self, budget: Budget) -> Self {
         self.with(|setup| Setup { budget, ..setup })
+    }
+
+    /// The same layer, whose refusals say on which page of this site they are explained: as `docs_url`, and as the
+    /// `type` of RFC 9457. A [`DocsBase`] in the extensions of a request counts for more.
+    #[must_use]
+    pub fn docs_base(self, docs: DocsBase) -> Self {
+        self.with(|setup| Setup {
+            docs: Some(docs),
+            ..setup
+        })
     }
 
     /// The same layer, finding the tenant of a request by `find`.
@@ -113,6 +125,7 @@ impl IdempotencyLayer {
             routes: self.setup.routes.clone(),
             observer: self.setup.observer.clone(),
             budget: self.setup.budget.clone(),
+            docs: self.setup.docs.clone(),
             tenant_of: self.setup.tenant_of.clone(),
             caller_of: self.setup.caller_of.clone(),
         };
@@ -125,6 +138,11 @@ impl IdempotencyLayer {
 }
 
 impl Setup {
+    /// Where the page of a refusal is.
+    pub(super) fn docs<'a>(&'a self, parts: &'a Parts) -> Option<&'a DocsBase> {
+        parts.extensions.get().or(self.docs.as_ref())
+    }
+
     pub(super) fn tenant(&self, parts: &Parts) -> Tenant {
         parts
             .extensions

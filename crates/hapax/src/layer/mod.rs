@@ -49,6 +49,7 @@ mod identity;
 mod key;
 #[allow(clippy::module_inception)]
 mod layer;
+mod named;
 mod pattern;
 mod route;
 mod run;
@@ -63,12 +64,14 @@ pub use future::ResponseFuture;
 pub use identity::{Identity, InvalidIdentity};
 pub use key::{KeyError, parse_key, parse_key_strictly};
 pub use layer::IdempotencyLayer;
+pub use named::{InvalidRoute, pattern_meant, pattern_named};
 pub use pattern::route_pattern;
-pub use route::{EXCLUDED, InvalidRoute, Route, Routes};
+pub use route::{EXCLUDED, Route, Routes};
 pub use service::{Idempotency, is_keyed};
 pub use statuses::{InvalidStatus, Statuses};
 
 pub use answer::{
-    IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT, X_IDEMPOTENCY_EXPIRED,
-    X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, is_stored, key_required, overloaded,
+    IDEMPOTENCY_EXPIRES, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT,
+    X_IDEMPOTENCY_EXPIRED, X_IDEMPOTENCY_REPLAY, conflict_details, is_never_stored, is_stored,
+    key_required, overloaded,
 };

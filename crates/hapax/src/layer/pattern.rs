@@ -20,6 +20,25 @@ use http::Method;
 /// Never: whatever the path, the pattern is visible ASCII within the limit.
 #[must_use]
 pub fn route_pattern(method: &Method, path: &str) -> Space {
+    let mut pattern = format!("{method}:");
+    push_joined(&mut pattern, path);
+    if pattern.len() > Space::BYTES_MAX {
+        let rest = Fingerprint::of(pattern.as_bytes()).short();
+        pattern.truncate(Space::BYTES_MAX - rest.len() - 1);
+        pattern = format!("{pattern}~{rest}");
+    }
+    Space::new(&pattern).expect("visible ASCII within the limit")
+}
+
+/// The segments of a path as a pattern has them.
+pub(super) fn joined(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    push_joined(&mut pattern, path);
+    pattern
+}
+
+fn push_joined(pattern: &mut String, path: &str) {
+    let before = pattern.len();
     let mut segments = path
         .split('/')
         .filter(|segment| !segment.is_empty())
@@ -28,7 +47,6 @@ pub fn route_pattern(method: &Method, path: &str) -> Space {
         .next_if(|segment| *segment == "api" || is_version(segment))
         .is_some()
     {}
-    let mut pattern = format!("{method}:");
     for (at, segment) in segments.enumerate() {
         if at > 0 {
             pattern.push('-');
@@ -36,18 +54,12 @@ pub fn route_pattern(method: &Method, path: &str) -> Space {
         if is_id(segment) {
             pattern.push_str("{id}");
         } else {
-            push_visible(&mut pattern, segment);
+            push_visible(pattern, segment);
         }
     }
-    if pattern.ends_with(':') {
+    if pattern.len() == before {
         pattern.push('/');
     }
-    if pattern.len() > Space::BYTES_MAX {
-        let rest = Fingerprint::of(pattern.as_bytes()).short();
-        pattern.truncate(Space::BYTES_MAX - rest.len() - 1);
-        pattern = format!("{pattern}~{rest}");
-    }
-    Space::new(&pattern).expect("visible ASCII within the limit")
 }
 
 /// Whether a path holds an id, so that its route stands for many concrete paths.
@@ -61,7 +73,7 @@ fn is_version(segment: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn is_id(segment: &str) -> bool {
+pub(super) fn is_id(segment: &str) -> bool {
     let number = !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
     let ulid = segment.len() == 26
         && segment.as_bytes()[0] <= b'7'

@@ -9,6 +9,7 @@ use hapax_core::{OnLost, Policy};
 use http::{HeaderName, StatusCode};
 
 use super::identity::Identity;
+use super::named::{InvalidRoute, pattern_named};
 use super::statuses::Statuses;
 use crate::pattern::belongs;
 
@@ -131,7 +132,8 @@ impl Route {
 /// Which route applies to which requests.
 ///
 /// Without a table every POST, PUT, PATCH and DELETE that carries a key is keyed. With one, only the
-/// requests that match a pattern are; the longest matching pattern wins, `*` stands for anything.
+/// requests that match a pattern are; the longest matching pattern wins, `*` stands for anything. A real path is taken as
+/// the pattern of its requests.
 ///
 /// ```
 /// use hapax::layer::{Route, Routes};
@@ -143,6 +145,8 @@ impl Route {
 /// assert_eq!(routes.find("PUT:customers-{id}").unwrap().policy.ttl, Duration::from_secs(60));
 /// assert_eq!(routes.find("POST:bookings-hold").unwrap().policy.ttl, Duration::from_secs(3600));
 /// assert!(Routes::table().find("POST:bookings-hold").is_none(), "an empty table keys nothing");
+/// let routes = Routes::table().with("POST:/api/v1/bookings/hold", Route::default())?;
+/// assert!(routes.find("POST:bookings-hold").is_some(), "the real path");
 /// assert!(Routes::table().with("customers", Route::default()).is_err(), "a pattern names a method");
 /// # Ok::<(), hapax::layer::InvalidRoute>(())
 /// ```
@@ -152,22 +156,6 @@ pub struct Routes {
     table: Vec<(String, Arc<Route>)>,
     otherwise: Option<Arc<Route>>,
 }
-
-/// A route pattern that does not say `METHOD:path`, or names a method that is never keyed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct InvalidRoute(String);
-
-impl std::fmt::Display for InvalidRoute {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "'{}' is not a route pattern; write POST, PUT, PATCH, DELETE or *, then :path, as in PUT:customers-* or *:*",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for InvalidRoute {}
 
 impl Default for Routes {
     fn default() -> Self {
@@ -197,17 +185,9 @@ impl Routes {
     /// The same table with one more pattern.
     ///
     /// # Errors
-    /// [`InvalidRoute`] when the pattern is not `METHOD:path`.
+    /// [`InvalidRoute`] when no request can match the pattern.
     pub fn with(mut self, pattern: &str, route: Route) -> Result<Self, InvalidRoute> {
-        let valid = pattern.split_once(':').is_some_and(|(method, path)| {
-            matches!(method, "POST" | "PUT" | "PATCH" | "DELETE" | "*")
-                && !path.is_empty()
-                && path.bytes().all(|byte| (0x21..=0x7e).contains(&byte))
-        });
-        if !valid {
-            return Err(InvalidRoute(pattern.to_owned()));
-        }
-        self.table.push((pattern.to_owned(), Arc::new(route)));
+        self.table.push((pattern_named(pattern)?, Arc::new(route)));
         self.table
             .sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
         Ok(self)
@@ -217,6 +197,13 @@ impl Routes {
     #[must_use]
     pub fn find(&self, route_pattern: &str) -> Option<&Route> {
         self.shared(route_pattern).map(Arc::as_ref)
+    }
+
+    /// The pattern of the table that `route_pattern` belongs to, if it belongs to one.
+    #[must_use]
+    pub fn pattern_of(&self, route_pattern: &str) -> Option<&str> {
+        self.patterns()
+            .find(|pattern| belongs(pattern, route_pattern))
     }
 
     /// The same, to keep while a request runs.
@@ -241,27 +228,5 @@ impl Routes {
             *route = Arc::new(change(Route::clone(route)));
         }
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_that_could_never_match_is_refused() {
-        for wrong in [
-            "customers",
-            "GET:customers",
-            "put:customers",
-            "PUT:",
-            ":a",
-            "PUT:a b",
-        ] {
-            assert!(
-                Routes::table().with(wrong, Route::default()).is_err(),
-                "{wrong}"
-            );
-        }
     }
 }

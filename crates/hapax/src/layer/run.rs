@@ -59,7 +59,7 @@ where
             return run(&setup, lease, cause, &route, inner, request).await;
         }
         Ok(Claimed::Replay(receipt)) => {
-            return Ok(match setup.replay(claim.scope.tenant, &receipt.outcome) {
+            return Ok(match setup.replay(claim.scope.tenant, &receipt) {
                 Ok(response) => Ran::Answered(response),
                 Err(problem) => Ran::Refused(*problem),
             });
@@ -129,7 +129,7 @@ async fn record<B: Body>(
     route: &Route,
     handled: Handled<B>,
 ) -> Ran<B> {
-    let (parts, outcome, body) = match handled {
+    let (mut parts, outcome, body) = match handled {
         Handled::Passed(response) => {
             Box::pin(release(setup, lease)).await;
             return Ran::Answered(response.map(ResponseBody::passed));
@@ -164,22 +164,29 @@ async fn record<B: Body>(
     };
     let id = lease.id();
     match setup.observer.settle(&setup.engine, lease, outcome).await {
-        Ok(Settled::Recorded(_)) => Ran::Answered(Response::from_parts(parts, body)),
+        Ok(Settled::Recorded(receipt)) => {
+            // A replay cannot give what was not kept, so nothing expires.
+            if receipt.outcome.whole().is_some() {
+                answer::say_expiry(&mut parts.headers, receipt.expires_at);
+            }
+            Ran::Answered(Response::from_parts(parts, body))
+        }
         Ok(Settled::Lost(stored)) => {
             tracing::error!(%id, "the lease was lost while the handler ran; its answer is not recorded");
-            match stored.map(|record| record.state) {
+            match stored.map(|record| (record.state, record.expires_at)) {
                 // Everyone gets the recorded answer, this caller included.
-                Some(State::Settled { outcome, .. }) if outcome.whole().is_some() => {
-                    Ran::Answered(answer::replay(&outcome).map(ResponseBody::whole))
+                Some((State::Settled { outcome, .. }, expires_at)) if outcome.whole().is_some() => {
+                    Ran::Answered(answer::replay(&outcome, expires_at).map(ResponseBody::whole))
                 }
-                Some(State::Erased) => Ran::Refused(answer::erased()),
-                Some(
+                Some((State::Erased, _)) => Ran::Refused(answer::erased()),
+                Some((
                     State::Settled { .. }
                     | State::Held(_)
                     | State::InDoubt { .. }
                     | State::Free
                     | State::Expired,
-                )
+                    _,
+                ))
                 | None => Ran::Refused(answer::not_recorded()),
             }
         }

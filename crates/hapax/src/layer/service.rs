@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hapax_core::{Claim, Key, Outcome, Principal, Record, Scope, Space, Tenant};
-use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use hapax_core::{Claim, Key, Principal, Receipt, Record, Scope, Space, Tenant};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body;
@@ -22,7 +22,7 @@ use super::pattern::route_pattern;
 use super::route::Route;
 use super::{answer, key, run};
 use crate::engine::Outliving;
-use crate::problem::{Problem, TraceId};
+use crate::problem::{DocsBase, Form, Problem, TraceId};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Bodies up to this are copied out of what their connection read.
@@ -95,7 +95,8 @@ where
             Err(refused) => {
                 let Refused { tenant, space, .. } = &*refused;
                 self.setup.observer.key_refused(*tenant, space);
-                let response = Caller::of(&parts, refused.problem_json).refuse(refused.problem);
+                let caller = Caller::of(&self.setup, &parts, refused.problem_json);
+                let response = caller.refuse(refused.problem);
                 ResponseFuture::keyed(Box::pin(std::future::ready(Ok(response))))
             }
         }
@@ -197,7 +198,7 @@ where
     let (bytes, hold) = match collect(&setup, &parts, body, keyed.route.max_body_bytes).await {
         Ok(collected) => collected,
         Err(problem) => {
-            return Ok(Caller::of(&parts, keyed.route.problem_json).refuse(*problem));
+            return Ok(Caller::of(&setup, &parts, keyed.route.problem_json).refuse(*problem));
         }
     };
     let claim = claim(&keyed, &parts, bytes.clone()).await;
@@ -206,14 +207,16 @@ where
         Ok(receipt) => {
             // The request is over: its answer needs the room.
             drop(hold);
-            return Ok(match setup.replay(tenant, &receipt.outcome) {
+            return Ok(match setup.replay(tenant, &receipt) {
                 Ok(response) => response,
-                Err(problem) => Caller::of(&parts, keyed.route.problem_json).refuse(*problem),
+                Err(problem) => {
+                    Caller::of(&setup, &parts, keyed.route.problem_json).refuse(*problem)
+                }
             });
         }
         Err(seen) => seen,
     };
-    let caller = Caller::of(&parts, keyed.route.problem_json);
+    let caller = Caller::of(&setup, &parts, keyed.route.problem_json);
     // From the claim on it runs to its end: a client that goes away leaves neither a key held by nobody nor a
     // handler cut off in the middle.
     let request = Request::from_parts(parts, RequestBody::whole(bytes));
@@ -318,9 +321,9 @@ impl Setup {
     pub(super) fn replay<B: Body>(
         &self,
         tenant: Tenant,
-        outcome: &Outcome,
+        receipt: &Receipt,
     ) -> Result<Response<ResponseBody<B>>, Box<Problem>> {
-        let response = answer::replay(outcome);
+        let response = answer::replay(&receipt.outcome, receipt.expires_at);
         let length = response.body().len();
         if length <= COPIED_BYTES_MAX {
             return Ok(response.map(ResponseBody::whole));
@@ -343,36 +346,33 @@ impl Setup {
 /// What a refusal needs of a request that by then belongs to the handler.
 struct Caller {
     trace: Option<TraceId>,
-    /// Those of its headers that decide about the form of a refusal.
-    headers: [(HeaderName, Option<HeaderValue>); 2],
-    problem_json: bool,
+    parent: Option<HeaderValue>,
+    form: Form,
+    docs: Option<DocsBase>,
 }
 
 impl Caller {
-    fn of(parts: &Parts, problem_json: bool) -> Self {
-        let trace = parts.extensions.get::<TraceId>().cloned();
-        let headers = [ACCEPT, TRACEPARENT].map(|name| {
-            let value = parts.headers.get(&name).cloned();
-            (name, value)
-        });
+    fn of(setup: &Setup, parts: &Parts, problem_json: bool) -> Self {
+        let form = match Form::of(&parts.headers) {
+            Form::Envelope if problem_json => Form::Rfc9457,
+            form => form,
+        };
         Self {
-            trace,
-            headers,
-            problem_json,
+            trace: parts.extensions.get::<TraceId>().cloned(),
+            parent: parts.headers.get(&TRACEPARENT).cloned(),
+            form,
+            docs: setup.docs(parts).cloned(),
         }
     }
 
     fn refuse<B: Body>(self, problem: Problem) -> Response<ResponseBody<B>> {
-        let headers = self.headers.into_iter();
-        let mut headers: HeaderMap = headers
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect();
-        let trace = self.trace.unwrap_or_else(|| TraceId::of(&headers));
-        if self.problem_json {
-            headers.insert(ACCEPT, HeaderValue::from_static("application/problem+json"));
-        }
+        let trace = self.trace.unwrap_or_else(|| {
+            let parent = self.parent.map(|value| (TRACEPARENT, value));
+            TraceId::of(&parent.into_iter().collect::<HeaderMap>())
+        });
         problem
-            .into_response(&trace, &headers)
+            .with_docs(self.docs)
+            .into_response_as(&trace, self.form)
             .map(ResponseBody::whole)
     }
 }

@@ -5,6 +5,7 @@
     reason = "a test that unwraps fails with the place it failed at"
 )]
 
+mod answers;
 mod callers;
 mod client;
 mod engine;

@@ -253,12 +253,13 @@ def refusal(
     if asked.wants_problem:
         media_type = "application/problem+json"
         told = {
-            "type": f"/docs/errors/{code}",
+            "type": f"urn:hapax:error:{code}",
             "title": HTTPStatus(status).phrase,
             "status": status,
             "detail": message,
             "code": code,
             "details": dict(details or {}),
+            "error": {"code": code, "message": message, "type": "idempotency_error"},
             "trace_id": asked.trace_id,
         }
     else:

@@ -120,7 +120,7 @@ class ImportProgress(TypedDict):
     bytes: Optional[int]
 
 
-class Import(TypedDict):
+class _Import(TypedDict):
     import_id: str
     status: str
     step: str
@@ -138,9 +138,12 @@ class Import(TypedDict):
     tier1_batches: list[ImportBatch]
     tier1_enqueued_items: int
     errors: list[ImportFault]
-    error: Optional[str]
     created_at: str
     updated_at: str
+
+
+class Import(_Import, total=False):
+    error: str
 
 
 class Enriched(TypedDict):
@@ -173,15 +176,18 @@ class QueuedBatch(TypedDict):
     request_count: int
 
 
-class BatchItem(TypedDict):
+class _BatchItem(TypedDict):
     item_id: int
     entry_id: Optional[int]
     content_hash: str
     status: Literal["queued", "waiting", "answered", "completed", "stale", "parse_error", "failed"]
     result: Optional[dict[str, Any]]
     raw: Optional[str]
-    error: Optional[str]
     updated_at: str
+
+
+class BatchItem(_BatchItem, total=False):
+    error: str
 
 
 class _Batch(QueuedBatch):
@@ -195,14 +201,14 @@ class _Batch(QueuedBatch):
     provider_batch_id: Optional[str]
     provider_status: Optional[str]
     next_at: Optional[str]
-    error: Optional[str]
     created_at: str
     updated_at: str
 
 
 class Batch(_Batch, total=False):
-    """`items`, and `next_cursor` where there are more, come with `include_items`."""
+    """`items`, and `next_cursor` where there are more, come with `include_items`; `error` is there if there is one."""
 
+    error: str
     items: list[BatchItem]
     next_cursor: str
 

@@ -126,7 +126,9 @@ def _told(body: bytes) -> dict[str, Any]:
         return {}
     error = document.get("error")
     if isinstance(error, dict):
-        return {**error, "trace_id": document.get("trace_id", error.get("trace_id"))}
+        # RFC 9457 has the details beside the error, the envelope within it.
+        details = error.get("details", document.get("details"))
+        return {**error, "details": details, "trace_id": document.get("trace_id", error.get("trace_id"))}
     if "code" in document:
         return {**document, "message": document.get("detail") or document.get("title")}
     return {}

@@ -327,7 +327,7 @@ class SnapshotWhole(Snapshot):
 _OpClass = TypedDict("_OpClass", {"class": OpClass})
 
 
-class Op(_OpClass):
+class _Op(_OpClass):
     op_key: str
     job_id: str
     kind: str
@@ -337,6 +337,9 @@ class Op(_OpClass):
     started_at: str
     finished_at: Optional[str]
     result: Any
+
+
+class Op(_Op, total=False):
     error: Any
 
 
@@ -359,7 +362,7 @@ class Begun(_Begun, total=False):
     asks: Any
 
 
-class Job(TypedDict):
+class _Job(TypedDict):
     job_id: str
     job_key: str
     kind: str
@@ -378,9 +381,12 @@ class Job(TypedDict):
     canonical_url: str
     payload: Any
     result: Any
-    error: Any
     created_at: str
     updated_at: str
+
+
+class Job(_Job, total=False):
+    error: Any
 
 
 class JobWhole(Job):

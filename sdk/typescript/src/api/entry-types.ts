@@ -163,7 +163,7 @@ export interface ImportStatus {
   }>;
   readonly tier1_enqueued_items: number;
   readonly errors: ReadonlyArray<{ readonly phase: string; readonly index: number; readonly message: string }>;
-  readonly error: string | null;
+  readonly error?: string;
   readonly created_at: string;
   readonly updated_at: string;
 }
@@ -215,7 +215,7 @@ export interface EnrichBatchItem {
   readonly status: "queued" | "waiting" | "answered" | "completed" | "stale" | "parse_error" | "failed";
   readonly result: Readonly<Record<string, unknown>> | null;
   readonly raw: string | null;
-  readonly error: string | null;
+  readonly error?: string;
   readonly updated_at: string;
 }
 
@@ -230,7 +230,7 @@ export interface EnrichBatch extends QueuedBatch {
   readonly provider_batch_id: string | null;
   readonly provider_status: string | null;
   readonly next_at: string | null;
-  readonly error: string | null;
+  readonly error?: string;
   readonly created_at: string;
   readonly updated_at: string;
   /** Where they were asked for. */

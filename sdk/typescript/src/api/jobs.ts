@@ -41,7 +41,7 @@ export interface Job {
   readonly canonical_url: string;
   readonly payload: unknown;
   readonly result: unknown;
-  readonly error: unknown;
+  readonly error?: unknown;
   readonly created_at: string;
   readonly updated_at: string;
 }
@@ -57,7 +57,7 @@ export interface Op {
   readonly started_at: string;
   readonly finished_at: string | null;
   readonly result: unknown;
-  readonly error: unknown;
+  readonly error?: unknown;
 }
 
 export interface JobWhole extends Job {

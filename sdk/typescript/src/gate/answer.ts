@@ -39,7 +39,16 @@ export function refuse(problem: Problem, request: Incoming): Answer {
   const traceId = traceOf(request);
   const isProblem = /application\/problem\+json/i.test(request.header("accept") ?? "");
   const document = isProblem
-    ? { type: `/docs/errors/${code}`, title: TITLES[status] ?? "error", status, detail: message, code, details, trace_id: traceId }
+    ? {
+        type: `urn:hapax:error:${code}`,
+        title: TITLES[status] ?? "error",
+        status,
+        detail: message,
+        code,
+        details,
+        error: { code, message, type: "idempotency_error" },
+        trace_id: traceId,
+      }
     : { error: { code, message, details }, trace_id: traceId };
   const retry: Array<[string, string]> =
     problem.retryAfterSeconds === undefined ? [] : [["retry-after", String(problem.retryAfterSeconds)]];

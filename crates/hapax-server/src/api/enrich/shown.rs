@@ -29,6 +29,9 @@ pub(super) struct Shown {
     model: Option<String>,
     provider_batch_id: Option<String>,
     provider_status: Option<String>,
+    /// There only if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error: Option<String>,
     #[schema(format = DateTime)]
     next_at: Option<String>,
@@ -88,6 +91,9 @@ pub(super) struct ShownItem {
     content_hash: String,
     #[schema(value_type = Option<Object>)]
     result: Option<Value>,
+    /// There only if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error: Option<String>,
     /// What the model said, where that is no result.
     raw: Option<String>,

@@ -43,7 +43,9 @@ pub(crate) struct ShownJob {
     payload: Option<Box<RawValue>>,
     #[schema(value_type = Value)]
     result: Option<Box<RawValue>>,
-    #[schema(value_type = Value)]
+    /// There only if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     error: Option<Box<RawValue>>,
     #[schema(format = DateTime)]
     created_at: String,
@@ -99,7 +101,9 @@ pub(crate) struct ShownOp {
     finished_at: Option<String>,
     #[schema(value_type = Value)]
     result: Option<Box<RawValue>>,
-    #[schema(value_type = Value)]
+    /// There only if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     error: Option<Box<RawValue>>,
 }
 

@@ -24,21 +24,48 @@ struct ErrorBody {
     message: String,
     /// The facts behind it, by code.
     details: Map<String, Value>,
+    /// The page of the code, where there is one that the caller can reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        pattern = "^https?://",
+        example = "https://hapax.example/docs/errors/not_found"
+    )]
+    docs_url: Option<String>,
 }
 
 /// The same as RFC 9457, to those who accept application/problem+json.
 #[derive(Serialize, ToSchema)]
 pub(in crate::api) struct Problem {
-    /// Leads to the page of the code.
+    /// The page of the code, as an absolute URL; `urn:hapax:error:CODE` where there is none that the caller can reach.
     #[serde(rename = "type")]
-    #[schema(example = "/docs/errors/not_found")]
+    #[schema(
+        pattern = "^(https?://|urn:)",
+        example = "https://hapax.example/docs/errors/not_found"
+    )]
     kind: String,
     title: String,
     status: u16,
     detail: String,
     code: String,
     details: Map<String, Value>,
+    /// For clients that look for a failure under this name.
+    error: ProblemError,
+    /// The page of the code, where there is one that the caller can reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^https?://")]
+    docs_url: Option<String>,
     trace_id: String,
+}
+
+/// The failure in short.
+#[derive(Serialize, ToSchema)]
+struct ProblemError {
+    code: String,
+    message: String,
+    #[serde(rename = "type")]
+    #[schema(pattern = "^idempotency_error$")]
+    kind: String,
 }
 
 /// Every code that an operation of the API can answer, and its status.

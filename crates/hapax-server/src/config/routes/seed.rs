@@ -61,6 +61,11 @@ impl UsualRoute {
         self.seeded.find(pattern).unwrap_or(&self.otherwise)
     }
 
+    /// The pattern of the seed's table that gives `route_pattern` its TTL, if one does.
+    pub(super) fn seeded_by(&self, route_pattern: &str) -> Option<String> {
+        self.seeded.pattern_of(route_pattern).map(str::to_owned)
+    }
+
     /// The routes of a configuration without a table.
     pub(super) fn everywhere(&self) -> Routes {
         let mut routes = Routes::any(self.otherwise.clone());

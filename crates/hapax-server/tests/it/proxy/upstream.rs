@@ -236,6 +236,18 @@ fn answer(
                 }
             }
         }
+        // As a service that pages on another host may call.
+        "/cors" if call.line.starts_with("OPTIONS ") => send(
+            b"HTTP/1.1 204 No Content\r\naccess-control-allow-origin: https://shop.example\r\n\
+              access-control-allow-methods: POST\r\naccess-control-allow-headers: Content-Type, Idempotency-Key\r\n\r\n",
+        ),
+        "/cors" => {
+            let exposed = EXPOSED.join(", ");
+            let headers = format!(
+                "access-control-allow-origin: https://shop.example\r\naccess-control-expose-headers: {exposed}\r\n"
+            );
+            send(&whole(201, &headers, b"made"))
+        }
         "/break" => None,
         "/half" => {
             send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this")?;
@@ -247,6 +259,17 @@ fn answer(
         }
     }
 }
+
+/// Every header of hapax's own that a page may want to read; docs/guides/cors.md names the same.
+pub(crate) const EXPOSED: [&str; 7] = [
+    "Idempotency-Replayed",
+    "Idempotency-Expires",
+    "X-Idempotency-Replay",
+    "X-Idempotency-Conflict",
+    "X-Idempotency-Expired",
+    "X-Trace-Id",
+    "Retry-After",
+];
 
 pub(crate) const LARGE_BYTES: usize = 50 << 20;
 

@@ -211,7 +211,7 @@ mod tests {
                 JOB_INSERT,
                 params![
                     tenant, name, name, "k", "", state, standing, none, none, 0, 0, 0, 5, 0, 0, 0,
-                    "", "", "", 0, 0
+                    "", "", "", 0, 0, none
                 ],
             )
         };

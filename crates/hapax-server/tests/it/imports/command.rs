@@ -126,7 +126,7 @@ fn what_cannot_be_imported_is_said_by_the_command() {
         refused(&[&words[..], more].concat(), code)
     };
     assert!(run_for(1, path(&none), &[]).contains("reading the mailbox"));
-    assert!(run_for(1, path(house.root.path()), &[]).contains("not a plain file"));
+    assert!(run_for(1, path(house.root.path()), &[]).contains("it is a folder"));
     let run = |file: &str, more: &[&str]| run_for(2, file, more);
     assert!(
         run(path(&file), &["--batch-size", "7"]).contains("--batch-size must be from 500 to 2000")

@@ -75,8 +75,16 @@ pub(super) fn migrate(connection: &mut Connection, now: Time) -> Result<Vec<&'st
     transaction
         .execute_batch(TABLE)
         .map_err(|error| failed(OPERATION, error))?;
+    let mut old = None;
     for migration in &todo {
+        if migration.number == JOBS {
+            old = import::aside(&transaction)?;
+        }
         run(&transaction, migration, is_new, now)?;
+    }
+    // Last: its rows are written with the columns of today.
+    if let Some(old) = old {
+        import::copy(&transaction, &old, now)?;
     }
     transaction
         .commit()
@@ -90,10 +98,6 @@ fn run(
     is_new: bool,
     now: Time,
 ) -> Result<(), Error> {
-    let old = match migration.number {
-        JOBS => import::aside(connection)?,
-        _ => None,
-    };
     let sql = match migration.number {
         T1 if is_new => T1_IN_A_NEW_FILE,
         _ => migration.sql,
@@ -107,13 +111,9 @@ fn run(
         ];
         connection.execute(RECORD, row)
     });
-    ran.map_err(|error| {
+    ran.map(drop).map_err(|error| {
         Error::new(Kind::Unavailable, OPERATION).because(format!("{}: {error}", migration.name))
-    })?;
-    match old {
-        Some(old) => import::copy(connection, &old, now),
-        None => Ok(()),
-    }
+    })
 }
 
 fn todo(connection: &Connection) -> Result<Vec<&'static Migration>, Error> {

@@ -1,0 +1,1 @@
+-- Nothing to do: there is no clean-up function here. The number is PostgreSQL's.

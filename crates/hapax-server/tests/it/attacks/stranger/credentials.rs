@@ -45,6 +45,28 @@ fn a_strangers_refused_try_does_not_take_the_key(store: Store) {
     }
 }
 
+fn a_refusal_that_grpc_says_beside_a_200_does_not_take_the_key(store: Store) {
+    for at in ["/guarded-grpc", "/guarded-grpc-stream"] {
+        let proxied = Proxied::on(GREEDY, store.database());
+        for (number, credential) in [Some("Bearer wrong"), Some("Bearer poor"), None]
+            .into_iter()
+            .enumerate()
+        {
+            let refused = pay(&proxied, at, credential);
+            assert_eq!((refused.status, is_replay(&refused)), (200, false), "{at}");
+            assert_eq!(
+                proxied.upstream.count(),
+                number + 1,
+                "each try is passed on"
+            );
+        }
+        let paid = pay(&proxied, at, Some("Bearer good"));
+        assert_eq!((paid.status, paid.text().as_str()), (200, "call 4"), "{at}");
+        assert!(is_replay(&pay(&proxied, at, Some("Bearer good"))));
+        assert_eq!(proxied.upstream.count(), 4);
+    }
+}
+
 fn a_strangers_try_in_flight_leaves_no_mark(store: Store) {
     let proxied = Proxied::on(GREEDY, store.database());
     let address = proxied.address();
@@ -137,6 +159,7 @@ fn a_refused_credential_frees_the_key_of_a_claim(store: Store) {
 
 on_both_stores!(
     a_strangers_refused_try_does_not_take_the_key,
+    a_refusal_that_grpc_says_beside_a_200_does_not_take_the_key,
     a_strangers_try_in_flight_leaves_no_mark,
     who_may_wait_is_served_once_a_strangers_try_is_refused,
     a_caller_gets_through_with_a_new_token_after_a_401,

@@ -74,8 +74,10 @@ pub enum Verdict<'r> {
 /// What `claim` gets at `now`, given the record that is stored under its key.
 ///
 /// The order matters. An expired record answers for nothing, so it cannot conflict. A conflict is said
-/// before "busy", since waiting would not help. A lost lease is only looked at when the request is the
-/// same one. An erased record knows neither request nor outcome, so it answers every claim alike.
+/// before "busy", since waiting would not help. It may help while another principal acts under the key: if
+/// its credential is refused, the key is free again, so such a claim is "busy". A lost lease is only looked at
+/// when the request is the same one. An erased record knows neither request nor outcome, so it answers every
+/// claim alike.
 ///
 /// ```
 /// use hapax_core::{decide, Claim, Fingerprint, Key, OnLost, Owner, Policy, Scope, Tenant, Time, Verdict};
@@ -117,6 +119,9 @@ pub fn decide<'r>(seen: Option<&'r Record>, claim: &Claim, now: Time) -> Verdict
         State::Free => regrant(record, claim, now, Cause::Fresh),
         State::Expired => regrant(record, claim, now, Cause::Expired),
         State::Erased => Verdict::Erased,
+        State::Held(hold) if hold.until > now && record.principal != claim.principal => {
+            Verdict::Busy(hold.until)
+        }
         State::Held(_) | State::InDoubt { .. } | State::Settled { .. }
             if is_another(record, claim) =>
         {

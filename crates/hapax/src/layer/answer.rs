@@ -41,6 +41,15 @@ const STORED: [HeaderName; 9] = [
     header::RETRY_AFTER,
 ];
 
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// Whether these headers or trailers say, as gRPC does beside a 200, that a credential was refused: `PERMISSION_DENIED` or
+/// `UNAUTHENTICATED`. Like 401 and 403 that is never final.
+pub(super) fn refuses_credential(headers: &HeaderMap) -> bool {
+    let status = headers.get(GRPC_STATUS).map(HeaderValue::as_bytes);
+    matches!(status, Some(b"7" | b"16"))
+}
+
 /// What is never stored, whatever a route says: credentials, framing and the time of the first answer.
 #[must_use]
 pub fn is_never_stored(name: &HeaderName) -> bool {

@@ -153,6 +153,11 @@ async fn record<B: Body>(
             let outcome = Outcome::not_kept(parts.status.as_u16());
             (parts, outcome, ResponseBody::resumed(first, rest))
         }
+        Handled::Trailed(parts, bytes, trailers) if answer::refuses_credential(&trailers) => {
+            Box::pin(release(setup, lease)).await;
+            let body = ResponseBody::trailed(bytes, trailers);
+            return Ran::Answered(Response::from_parts(parts, body));
+        }
         Handled::Trailed(parts, bytes, trailers) => {
             let outcome = Outcome::not_kept(parts.status.as_u16());
             (parts, outcome, ResponseBody::trailed(bytes, trailers))
@@ -200,7 +205,9 @@ async fn record<B: Body>(
 /// Reads the answer as far as it can be recorded.
 async fn handle<B: Body>(response: Response<B>, route: &Route, mut buffer: Buffer) -> Handled<B> {
     let bytes_max = route.max_response_bytes;
-    if !route.store_statuses.holds(response.status()) {
+    let is_final = route.store_statuses.holds(response.status())
+        && !answer::refuses_credential(response.headers());
+    if !is_final {
         return Handled::Passed(response);
     }
     let (parts, body) = response.into_parts();

@@ -237,6 +237,7 @@ class _Clarification(TypedDict):
 
 class Clarification(_Clarification, total=False):
     field: str
+    natural_language: str
     question: str
     reason: str
     choices: list[Choice]
@@ -425,6 +426,7 @@ class JobCount(TypedDict):
 class JobCounts(TypedDict):
     total: int
     held: int
+    ops_in_doubt: int
     states: dict[str, int]
     items: list[JobCount]
 

@@ -98,7 +98,8 @@ def _is_free(handler: Any) -> bool:
 
 @contextmanager
 def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `stop`, and a second one interrupts. On the main thread only, and where nobody else has taken it."""
+    """Ctrl-C calls `stop`, and a second one ends the process. On the main thread only, and where nobody else has taken
+    it. An interrupt would not do: threads that run handlers, and their joins, outlive it."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
     if not is_main or not _is_free(before):
@@ -106,7 +107,7 @@ def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def once(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         _say(_STOPPING)
         stop()
 
@@ -114,7 +115,7 @@ def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is once:
+        if signal.getsignal(signal.SIGINT) in (once, signal.SIG_DFL):
             signal.signal(signal.SIGINT, before)
 
 
@@ -162,8 +163,8 @@ class Worker:
     def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
         self._client.check_token()
-        _say(_started(self._client.base_url, self._handlers, self._concurrency))
         with _stopped_by_ctrl_c(self.stop):
+            _say(_started(self._client.base_url, self._handlers, self._concurrency))
             return self._run(until_idle)
 
     def _run(self, until_idle: bool) -> int:
@@ -264,11 +265,11 @@ class AsyncWorker:
     async def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
         self._client.check_token()
-        _say(_started(self._client.base_url, self._handlers, self._concurrency))
         self._wake = asyncio.Event()
         loop = asyncio.get_running_loop()
         # The handler runs between two steps of Python; the loop is woken by the call that it makes.
         with _stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(self.stop) and None):
+            _say(_started(self._client.base_url, self._handlers, self._concurrency))
             return await self._run(until_idle)
 
     async def _run(self, until_idle: bool) -> int:

@@ -62,6 +62,8 @@ export interface Clarification {
   readonly status: string;
   readonly asked_at: string;
   readonly field?: string;
+  /** What the packet says in words, cut at 200 characters. */
+  readonly natural_language?: string;
   readonly question?: string;
   readonly reason?: string;
   readonly choices?: ReadonlyArray<{ readonly id: string; readonly label: string; readonly value: unknown }>;

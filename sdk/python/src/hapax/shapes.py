@@ -222,6 +222,11 @@ class Receipt(_Receipt, total=False):
     error: ReceiptError
 
 
+class ListedReceipt(Receipt):
+    natural_language: Optional[str]
+    intent_type: Optional[str]
+
+
 class Choice(TypedDict):
     id: str
     label: str

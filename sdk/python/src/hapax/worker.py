@@ -16,7 +16,8 @@ import threading
 import uuid
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Callable, Optional, TypeVar
 
 from ._async.client import AsyncHapax
@@ -154,11 +155,14 @@ class Worker:
         self.owner = owner or default_owner()
         self._ttl_s = ttl_s
         self._idle_s = idle_s
-        self._stop = threading.Event()
+        self._is_stopping = False
+        # An event's lock may be held by the very thread that a signal handler interrupts; this queue may be put to there.
+        self._wake: SimpleQueue[None] = SimpleQueue()
 
     def stop(self) -> None:
         """Takes no more jobs; `run` returns when those that run have ended. Safe in a signal handler."""
-        self._stop.set()
+        self._is_stopping = True
+        self._wake.put(None)
 
     def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
@@ -171,7 +175,7 @@ class Worker:
         attempts = 0
         running: set[Future[None]] = set()
         with ThreadPoolExecutor(self._concurrency, thread_name_prefix="hapax-worker") as pool:
-            while not self._stop.is_set():
+            while not self._is_stopping:
                 running = {future for future in running if not future.done()}
                 room = self._concurrency - len(running)
                 leased = self._lease(room) if room else []
@@ -187,7 +191,11 @@ class Worker:
         if running:
             wait(running, timeout=self._idle_s, return_when=FIRST_COMPLETED)
         else:
-            self._stop.wait(self._idle_s)
+            self._pause()
+
+    def _pause(self) -> None:
+        with suppress(Empty):
+            self._wake.get(timeout=self._idle_s)
 
     def _lease(self, limit: int) -> list[Job]:
         try:
@@ -196,7 +204,7 @@ class Worker:
             )
         except Error as error:
             _log.warning("no jobs could be leased, trying again: %s", error)
-            self._stop.wait(self._idle_s)
+            self._pause()
             return []
 
     def _attempt(self, leased: Job) -> None:

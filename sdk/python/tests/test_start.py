@@ -168,9 +168,7 @@ def ended(worker: Running) -> str:
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_ctrl_c_ends_a_worker_that_waits_without_a_traceback(
-    start_worker: Callable[..., Running], way: str
-) -> None:
+def test_ctrl_c_ends_a_worker_that_waits_without_a_traceback(start_worker: Callable[..., Running], way: str) -> None:
     worker = start_worker(way, f"k{uuid.uuid4().hex[:16]}")
     worker.process.send_signal(signal.SIGINT)
     said = ended(worker)
@@ -183,9 +181,7 @@ def test_ctrl_c_ends_a_worker_that_waits_without_a_traceback(
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_ctrl_c_lets_what_runs_come_to_its_end(
-    client: Hapax, start_worker: Callable[..., Running], way: str
-) -> None:
+def test_ctrl_c_lets_what_runs_come_to_its_end(client: Hapax, start_worker: Callable[..., Running], way: str) -> None:
     kind = f"k{uuid.uuid4().hex[:16]}"
     planned = client.jobs.plan(work_id="w", artifact_id="a", canonical_url="u", kind=kind)
     worker = start_worker(way, kind)

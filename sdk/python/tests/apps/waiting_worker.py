@@ -9,6 +9,7 @@ import time
 
 from hapax import AsyncHapax, AsyncHeldJob, AsyncWorker, Hapax, HeldJob, Worker
 
+
 def handle(held: HeldJob) -> str:
     print("began", flush=True)
     time.sleep(goes_on_s)
@@ -28,5 +29,7 @@ async def run_async(kind: str) -> int:
 
 if __name__ == "__main__":
     way, kind, goes_on_s = sys.argv[1], sys.argv[2], float(sys.argv[3])
-    attempts = asyncio.run(run_async(kind)) if way == "async" else Worker(Hapax(), kinds={kind: handle}, idle_s=30).run()
+    attempts = (
+        asyncio.run(run_async(kind)) if way == "async" else Worker(Hapax(), kinds={kind: handle}, idle_s=30).run()
+    )
     print(f"{attempts} attempts", flush=True)

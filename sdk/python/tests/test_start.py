@@ -16,7 +16,7 @@ from typing import Any, Callable
 import httpx
 import pytest
 
-from hapax import AsyncHapax, AsyncWorker, Hapax, HapaxError, HeldJob, Worker, job
+from hapax import AsyncHapax, AsyncHeldJob, AsyncWorker, Hapax, HapaxError, HeldJob, Worker, job
 from hapax.asgi import IdempotencyMiddleware
 
 from .server import Running, Server
@@ -89,7 +89,7 @@ def test_a_worker_without_a_token_does_not_start() -> None:
 
     async def run() -> None:
         async with AsyncHapax("http://127.0.0.1:9") as client:
-            await AsyncWorker(client, kinds={"k": handle}).run(until_idle=True)
+            await AsyncWorker(client, kinds={"k": AsyncHeldJob.renew}).run(until_idle=True)
 
     with pytest.raises(HapaxError, match=NOT_SET):
         asyncio.run(run())

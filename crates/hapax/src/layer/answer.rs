@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::grpc;
 use super::identity::Identity;
 use super::key::KeyError;
 use super::route::Route;
@@ -29,7 +30,7 @@ pub const X_IDEMPOTENCY_EXPIRED: HeaderName = HeaderName::from_static("x-idempot
 pub const IDEMPOTENCY_EXPIRES: HeaderName = HeaderName::from_static("idempotency-expires");
 
 /// The response headers that are stored and replayed.
-const STORED: [HeaderName; 9] = [
+const STORED: [HeaderName; 12] = [
     header::CONTENT_TYPE,
     header::CONTENT_LANGUAGE,
     header::CONTENT_ENCODING,
@@ -39,6 +40,9 @@ const STORED: [HeaderName; 9] = [
     header::LINK,
     header::CACHE_CONTROL,
     header::RETRY_AFTER,
+    grpc::STATUS,
+    grpc::MESSAGE,
+    grpc::DETAILS,
 ];
 
 /// What is never stored, whatever a route says: credentials, framing and the time of the first answer.

@@ -16,6 +16,7 @@ use tower_service::Service;
 use super::answer;
 use super::body::{RequestBody, ResponseBody};
 use super::budget::{Buffer, Hold, upper};
+use super::grpc;
 use super::layer::Setup;
 use super::route::Route;
 use crate::problem::Problem;
@@ -200,7 +201,7 @@ async fn record<B: Body>(
 /// Reads the answer as far as it can be recorded.
 async fn handle<B: Body>(response: Response<B>, route: &Route, mut buffer: Buffer) -> Handled<B> {
     let bytes_max = route.max_response_bytes;
-    if !route.store_statuses.holds(response.status()) {
+    if !route.store_statuses.holds(grpc::meant(&response)) {
         return Handled::Passed(response);
     }
     let (parts, body) = response.into_parts();

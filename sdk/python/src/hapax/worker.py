@@ -98,7 +98,7 @@ def _is_free(handler: Any) -> bool:
 
 
 @contextmanager
-def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+def _stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
     """Ctrl-C calls `stop`, and a second one ends the process. On the main thread only, and where nobody else has taken
     it. An interrupt would not do: threads that run handlers, and their joins, outlive it."""
     is_main = threading.current_thread() is threading.main_thread()
@@ -276,7 +276,7 @@ class AsyncWorker:
         self._wake = asyncio.Event()
         loop = asyncio.get_running_loop()
         # The handler runs between two steps of Python; the loop is woken by the call that it makes.
-        with _stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(self.stop) and None):
+        with _stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(self.stop)):
             _say(_started(self._client.base_url, self._handlers, self._concurrency))
             return await self._run(until_idle)
 

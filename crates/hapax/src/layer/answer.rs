@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::grpc;
 use super::identity::Identity;
 use super::key::KeyError;
 use super::route::Route;
@@ -29,7 +30,7 @@ pub const X_IDEMPOTENCY_EXPIRED: HeaderName = HeaderName::from_static("x-idempot
 pub const IDEMPOTENCY_EXPIRES: HeaderName = HeaderName::from_static("idempotency-expires");
 
 /// The response headers that are stored and replayed.
-const STORED: [HeaderName; 9] = [
+const STORED: [HeaderName; 12] = [
     header::CONTENT_TYPE,
     header::CONTENT_LANGUAGE,
     header::CONTENT_ENCODING,
@@ -39,16 +40,10 @@ const STORED: [HeaderName; 9] = [
     header::LINK,
     header::CACHE_CONTROL,
     header::RETRY_AFTER,
+    grpc::STATUS,
+    grpc::MESSAGE,
+    grpc::DETAILS,
 ];
-
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-
-/// Whether these headers or trailers say, as gRPC does beside a 200, that a credential was refused: `PERMISSION_DENIED` or
-/// `UNAUTHENTICATED`. Like 401 and 403 that is never final.
-pub(super) fn refuses_credential(headers: &HeaderMap) -> bool {
-    let status = headers.get(GRPC_STATUS).map(HeaderValue::as_bytes);
-    matches!(status, Some(b"7" | b"16"))
-}
 
 /// What is never stored, whatever a route says: credentials, framing and the time of the first answer.
 #[must_use]

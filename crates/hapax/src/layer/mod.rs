@@ -45,6 +45,7 @@ mod body;
 mod budget;
 mod derived;
 mod future;
+mod grpc;
 mod identity;
 mod key;
 #[allow(clippy::module_inception)]

@@ -16,6 +16,7 @@ use tower_service::Service;
 use super::answer;
 use super::body::{RequestBody, ResponseBody};
 use super::budget::{Buffer, Hold, upper};
+use super::grpc;
 use super::layer::Setup;
 use super::route::Route;
 use crate::problem::Problem;
@@ -153,7 +154,7 @@ async fn record<B: Body>(
             let outcome = Outcome::not_kept(parts.status.as_u16());
             (parts, outcome, ResponseBody::resumed(first, rest))
         }
-        Handled::Trailed(parts, bytes, trailers) if answer::refuses_credential(&trailers) => {
+        Handled::Trailed(parts, bytes, trailers) if grpc::refuses_credential(&trailers) => {
             Box::pin(release(setup, lease)).await;
             let body = ResponseBody::trailed(bytes, trailers);
             return Ran::Answered(Response::from_parts(parts, body));
@@ -205,9 +206,7 @@ async fn record<B: Body>(
 /// Reads the answer as far as it can be recorded.
 async fn handle<B: Body>(response: Response<B>, route: &Route, mut buffer: Buffer) -> Handled<B> {
     let bytes_max = route.max_response_bytes;
-    let is_final = route.store_statuses.holds(response.status())
-        && !answer::refuses_credential(response.headers());
-    if !is_final {
+    if !route.store_statuses.holds(grpc::meant(&response)) {
         return Handled::Passed(response);
     }
     let (parts, body) = response.into_parts();

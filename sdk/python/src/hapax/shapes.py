@@ -222,6 +222,11 @@ class Receipt(_Receipt, total=False):
     error: ReceiptError
 
 
+class ListedReceipt(Receipt):
+    natural_language: Optional[str]
+    intent_type: Optional[str]
+
+
 class Choice(TypedDict):
     id: str
     label: str
@@ -237,6 +242,7 @@ class _Clarification(TypedDict):
 
 class Clarification(_Clarification, total=False):
     field: str
+    natural_language: str
     question: str
     reason: str
     choices: list[Choice]
@@ -425,6 +431,7 @@ class JobCount(TypedDict):
 class JobCounts(TypedDict):
     total: int
     held: int
+    ops_in_doubt: int
     states: dict[str, int]
     items: list[JobCount]
 

@@ -68,7 +68,8 @@ async fn migrate_says_what_ran() {
             "0019_doubtful_ops",
             "0020_reruns_and_readers",
             "0021_job_backoff",
-            "0022_named_tokens"
+            "0022_named_tokens",
+            "0023_stored_masks"
         ]
     );
 }

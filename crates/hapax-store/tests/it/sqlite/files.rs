@@ -75,7 +75,8 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0019_doubtful_ops",
             "0020_reruns_and_readers",
             "0021_job_backoff",
-            "0022_named_tokens"
+            "0022_named_tokens",
+            "0023_stored_masks"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");

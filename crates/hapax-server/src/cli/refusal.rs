@@ -1,0 +1,120 @@
+//! What the command line cannot follow, in the form of every other error: one message, and one hint.
+
+use anyhow::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::exit::Usage;
+
+/// The refusal of a command line; help and the version are printed, and end the process.
+pub(super) fn of(why: &clap::Error) -> Error {
+    match why.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => why.exit(),
+        _ => Usage::hinted(message(why), hint(why)),
+    }
+}
+
+/// The first words of clap's text, on one line: after them come its tips, the usage and where help is.
+fn message(why: &clap::Error) -> String {
+    let text = why.render().to_string();
+    let said = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("tip:") && !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    said.strip_prefix("error: ").unwrap_or(&said).to_owned()
+}
+
+fn hint(why: &clap::Error) -> String {
+    let help = format!("`{} --help` explains it", command(why));
+    let near = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ];
+    let near = near
+        .into_iter()
+        .find_map(|kind| why.get(kind).and_then(first));
+    match near {
+        Some(near) => format!("did you mean {near}? {help}"),
+        None => help,
+    }
+}
+
+fn first(value: &ContextValue) -> Option<&str> {
+    match value {
+        ContextValue::String(one) => Some(one),
+        ContextValue::Strings(some) => some.first().map(String::as_str),
+        _ => None,
+    }
+}
+
+/// The words of the usage that name the command.
+fn command(why: &clap::Error) -> String {
+    let usage = match why.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        Some(_) | None => String::new(),
+    };
+    let words = usage
+        .split_whitespace()
+        .skip_while(|word| *word != "hapax")
+        .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+    match words.collect::<Vec<_>>().join(" ") {
+        none if none.is_empty() => "hapax".to_owned(),
+        named => named,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exit::describe;
+
+    fn said(arguments: &[&str]) -> String {
+        let why = super::super::command()
+            .try_get_matches_from(arguments)
+            .unwrap_err();
+        describe(&super::of(&why))
+    }
+
+    #[test]
+    fn a_command_line_that_cannot_be_followed_is_refused_in_one_line_and_a_hint() {
+        for (arguments, words) in [
+            (
+                &["hapax", "keys", "list", "--dat", "d"][..],
+                &["--dat", "did you mean --data?", "`hapax keys list --help`"][..],
+            ),
+            (&["hapax", "kyes"], &["kyes", "did you mean keys?"]),
+            (
+                &["hapax", "keys", "list", "--limit", "0"],
+                &["--limit", "1..=500", "`hapax keys list --help`"],
+            ),
+            (
+                &["hapax", "serve", "--redis-mode", "cash"],
+                &["cash", "cache, ledger", "did you mean cache?"],
+            ),
+            (
+                &["hapax", "token", "revoke"],
+                &["<ID>", "`hapax token revoke --help`"],
+            ),
+            (
+                &["hapax", "token", "create", "--role", "king"],
+                &["king", "owner, writer"],
+            ),
+            (
+                &["hapax", "import", "mbox", "x", "--nonsense"],
+                &["--nonsense", "`hapax import mbox --help`"],
+            ),
+        ] {
+            let said = said(arguments);
+            for word in words {
+                assert!(said.contains(word), "{word}: {said}");
+            }
+            assert_eq!(said.lines().count(), 2, "{said}");
+            assert_eq!(said.matches("hint: ").count(), 1, "{said}");
+            assert!(!said.contains("error:") && !said.contains("tip:"), "{said}");
+        }
+    }
+}

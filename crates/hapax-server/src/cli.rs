@@ -45,7 +45,11 @@ impl Cli {
     pub(crate) fn parse_process() -> Result<Self> {
         let matches = command().try_get_matches();
         let read = matches.and_then(|matches| Self::from_arg_matches(&matches));
-        read.map_err(|why| refusal::of(&why))?.checked()
+        let told = |why| {
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            refusal::of(&why, words)
+        };
+        read.map_err(told)?.checked()
     }
 
     /// The flags of `serve` stand alone or after it, and `--json` is for commands that print something.

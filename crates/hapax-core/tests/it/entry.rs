@@ -219,7 +219,7 @@ fn a_thread_merges_each_of_its_messages_once() {
     assert!(matches!(judged, Judged::Update { .. }));
     let judged = judge(Some(&thread), &first, Some(known), None);
     assert!(matches!(judged, Judged::Skip(found) if found.on == Which::Primary));
-    let judged = judge(Some(&thread), &first, Some(new), Some(known));
+    let judged = judge(Some(&thread), &first, Some(known), Some(known));
     assert!(
         matches!(judged, Judged::Skip(found) if found.on == Which::Primary),
         "one row under both keys"

@@ -296,7 +296,10 @@ async fn a_wrong_key_is_told_for_what_it_is() {
     assert!(matches!(error, LlmError::Refused { status: 400, .. }));
     assert_eq!(
         error.to_string(),
-        "the provider answered 400: No connected db."
+        format!(
+            "LITELLM_MASTER_KEY was refused by {}: No connected db. (400)",
+            fake.base_url()
+        )
     );
     assert_eq!((fake.counts().refused_keys, fake.counts().chat), (1, 0));
 }

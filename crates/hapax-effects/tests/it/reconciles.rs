@@ -129,7 +129,8 @@ async fn only_old_parts_that_no_job_can_continue_are_removed() {
             make_old(&bench.staging().join(format!("{name}.json")));
         }
     }
-    let unnoted = [format!("{resumable}.part"), format!("{resumable}.7.part")];
+    let stored = resumable.as_str();
+    let unnoted = [format!("{stored}.part"), format!("{stored}.7.part")];
     let strays = ["none-of-ours.txt", "gone.1.part.json", "bare.1.part"];
     for stray in strays.into_iter().chain(unnoted.iter().map(String::as_str)) {
         std::fs::write(bench.staging().join(stray), b"").unwrap();

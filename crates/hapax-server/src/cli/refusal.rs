@@ -6,12 +6,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::exit::Usage;
 
 /// The refusal of a command line; help and the version are printed, and end the process.
-pub(super) fn of(why: &clap::Error) -> Error {
+pub(super) fn of(why: &clap::Error, arguments: impl Iterator<Item = String>) -> Error {
     match why.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => why.exit(),
-        _ => Usage::hinted(message(why), hint(why)),
+        _ => Usage::hinted(message(why), hint(why, arguments)),
     }
 }
 
@@ -28,8 +28,8 @@ fn message(why: &clap::Error) -> String {
     said.strip_prefix("error: ").unwrap_or(&said).to_owned()
 }
 
-fn hint(why: &clap::Error) -> String {
-    let help = format!("`{} --help` explains it", command(why));
+fn hint(why: &clap::Error, arguments: impl Iterator<Item = String>) -> String {
+    let help = format!("`{} --help` explains it", named(arguments));
     let near = [
         ContextKind::SuggestedArg,
         ContextKind::SuggestedSubcommand,
@@ -37,35 +37,31 @@ fn hint(why: &clap::Error) -> String {
     ];
     let near = near
         .into_iter()
-        .find_map(|kind| why.get(kind).and_then(first));
+        .find_map(|kind| why.get(kind).and_then(joined));
     match near {
         Some(near) => format!("did you mean {near}? {help}"),
         None => help,
     }
 }
 
-fn first(value: &ContextValue) -> Option<&str> {
+fn joined(value: &ContextValue) -> Option<String> {
     match value {
-        ContextValue::String(one) => Some(one),
-        ContextValue::Strings(some) => some.first().map(String::as_str),
+        ContextValue::String(one) => Some(one.clone()),
+        ContextValue::Strings(some) => Some(some.join(" or ")),
         _ => None,
     }
 }
 
-/// The words of the usage that name the command.
-fn command(why: &clap::Error) -> String {
-    let usage = match why.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
-        Some(_) | None => String::new(),
-    };
-    let words = usage
-        .split_whitespace()
-        .skip_while(|word| *word != "hapax")
-        .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
-    match words.collect::<Vec<_>>().join(" ") {
-        none if none.is_empty() => "hapax".to_owned(),
-        named => named,
+/// The command that the arguments name, as far as there is one.
+fn named(arguments: impl Iterator<Item = String>) -> String {
+    let (mut at, mut words) = (super::command(), "hapax".to_owned());
+    for word in arguments.skip(1).filter(|word| !word.starts_with('-')) {
+        if let Some(below) = at.find_subcommand(&word) {
+            words = format!("{words} {word}");
+            at = below.clone();
+        }
     }
+    words
 }
 
 #[cfg(test)]
@@ -76,7 +72,7 @@ mod tests {
         let why = super::super::command()
             .try_get_matches_from(arguments)
             .unwrap_err();
-        describe(&super::of(&why))
+        describe(&super::of(&why, arguments.iter().map(ToString::to_string)))
     }
 
     #[test]
@@ -86,7 +82,7 @@ mod tests {
                 &["hapax", "keys", "list", "--dat", "d"][..],
                 &["--dat", "did you mean --data?", "`hapax keys list --help`"][..],
             ),
-            (&["hapax", "kyes"], &["kyes", "did you mean keys?"]),
+            (&["hapax", "kyes"], &["kyes", "keys"]),
             (
                 &["hapax", "keys", "list", "--limit", "0"],
                 &["--limit", "1..=500", "`hapax keys list --help`"],

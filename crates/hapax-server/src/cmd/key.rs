@@ -108,7 +108,7 @@ fn open(path: &Path) -> Result<(Box<dyn Read>, String)> {
         ));
     }
     let name = path.display().to_string();
-    let file = File::open(path).with_context(|| format!("opening {name}"))?;
+    let file = File::open(path).with_context(|| format!("reading the document {name}"))?;
     Ok((Box::new(file), name))
 }
 

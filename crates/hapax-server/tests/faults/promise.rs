@@ -80,8 +80,9 @@ async fn is_kept(ledger: &SqliteLedger, promise: &Promise) -> Result<bool, hapax
                 })
         }
         Promise::Planned(id) => {
-            let id = JobId::new(id).unwrap();
-            ledger.job(tenant, id).await?.is_some()
+            let shown = JobId::new(id).unwrap();
+            let stored = ledger.named(tenant, vec![shown]).await?.remove(0);
+            ledger.job(tenant, stored).await?.is_some()
         }
         Promise::Kept(id) => {
             let shelf = Shelf {

@@ -15,8 +15,8 @@ static ALL: &[Migration] = migrations!("sqlite":
         "0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job",
         "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions",
         "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks",
-        "0017_ended_session", "0018_shared_secret", "0019_doubtful_ops", "0020_reruns_and_readers", "0021_job_backoff",
-        "0022_named_tokens", "0023_stored_masks");
+        "0016_ended_session", "0017_shared_secret", "0018_doubtful_ops", "0019_reruns_and_readers", "0020_job_backoff",
+        "0021_named_tokens", "0023_stored_masks");
 
 /// The migration that takes the jobs of an older program over.
 const JOBS: i64 = 5;

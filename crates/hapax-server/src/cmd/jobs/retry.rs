@@ -18,7 +18,10 @@ const STEP: usize = 500;
 pub(super) async fn run(args: &JobsRetry) -> Result<()> {
     let state = args.state;
     if state.is_some_and(|state| !matches!(state, State::Failed | State::Dead)) {
-        return Err(Usage::error("--state takes FAILED or DEAD"));
+        return Err(Usage::hinted(
+            "only jobs that failed or were given up start over",
+            "--state takes FAILED or DEAD",
+        ));
     }
     if state.is_none() && args.ids.is_empty() {
         return Err(Usage::hinted(

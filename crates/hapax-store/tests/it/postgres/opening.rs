@@ -63,12 +63,12 @@ async fn migrate_says_what_ran() {
             "0013_fewer_indexes",
             "0014_words_in_bulk",
             "0015_cheaper_checks",
-            "0017_ended_session",
-            "0018_shared_secret",
-            "0019_doubtful_ops",
-            "0020_reruns_and_readers",
-            "0021_job_backoff",
-            "0022_named_tokens",
+            "0016_ended_session",
+            "0017_shared_secret",
+            "0018_doubtful_ops",
+            "0019_reruns_and_readers",
+            "0020_job_backoff",
+            "0021_named_tokens",
             "0023_stored_masks"
         ]
     );

@@ -19,7 +19,7 @@ use page::{Shown, Step};
 use stage::Stage;
 
 /// Every page that is run, in the order of its number.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "docs/operations.md",
     "docs/guides/protect-an-api.md",
@@ -34,6 +34,7 @@ const PAGES: [&str; 14] = [
     "docs/guides/encryption.md",
     "docs/guides/dashboard.md",
     "docs/guides/cors.md",
+    "docs/guides/command-line.md",
 ];
 
 /// How many blocks of all pages together may be shown and not run.
@@ -120,6 +121,11 @@ fn the_guide_to_the_proxy_runs() {
 #[test]
 fn the_guide_to_cors_runs() {
     run("docs/guides/cors.md");
+}
+
+#[test]
+fn the_guide_to_the_command_line_runs() {
+    run("docs/guides/command-line.md");
 }
 
 #[test]

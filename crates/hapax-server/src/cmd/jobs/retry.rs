@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{every, open};
 use crate::api::jobs::refused;
 use crate::cli::JobsRetry;
-use crate::exit::{Failed, Usage};
+use crate::exit::{Usage, hinted};
 use crate::out;
 
 const ACTOR: &str = "hapax jobs retry";
@@ -65,7 +65,10 @@ pub(super) async fn run(args: &JobsRetry) -> Result<()> {
     report(&told, of.plain.json)?;
     // A job of a whole state that somebody else took care of meanwhile is no failure.
     if state.is_none() && told.iter().any(|(_, refusal)| refusal.is_some()) {
-        return Err(Failed.into());
+        return Err(hinted(
+            "not every job starts over",
+            "`hapax jobs show ID` says where one is; those that FAILED or are DEAD can start over",
+        ));
     }
     Ok(())
 }

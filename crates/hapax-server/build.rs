@@ -46,7 +46,9 @@ fn say_what_is_built(root: &Path) -> io::Result<()> {
     if let Some(head) = git(&["rev-parse", "--path-format=absolute", "--git-path", "HEAD"]) {
         println!("cargo::rerun-if-changed={head}");
     }
-    let given = env::var("HAPAX_BUILD_COMMIT").ok();
+    let given = env::var("HAPAX_BUILD_COMMIT")
+        .ok()
+        .filter(|given| !given.is_empty());
     if let Some(commit) = given.or_else(|| git(&["rev-parse", "HEAD"])) {
         println!("cargo::rustc-env=HAPAX_BUILD_COMMIT={commit}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::canonical::Selection;
+use crate::canonical::{Path, Selection};
 use crate::fingerprint::{Fingerprint, Principal, Subject};
 use crate::key::Key;
 use crate::lease::Owner;
@@ -27,6 +27,17 @@ pub struct Request {
     pub content_hash: String,
     /// The body as received, or `None` where the door does not keep it.
     pub body: Option<Bytes>,
+    /// What of this body and of the answer's is masked for those who look at the record, beside telling names.
+    pub masks: Vec<Path>,
+}
+
+impl Request {
+    /// Its masks and `others`, each once.
+    #[must_use]
+    pub fn masks_with(&self, others: &[Path]) -> Vec<Path> {
+        let more = others.iter().filter(|path| !self.masks.contains(path));
+        self.masks.iter().chain(more).cloned().collect()
+    }
 }
 
 /// A request to act under a key, once.

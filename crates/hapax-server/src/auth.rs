@@ -523,47 +523,4 @@ fn is_local_authority(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())])
-    }
-
-    #[test]
-    fn a_bearer_token_is_read_whatever_the_case_of_the_scheme() {
-        for value in ["Bearer t", "bearer t", "BEARER   t "] {
-            assert_eq!(bearer(&headers(value)), Some(&b"t"[..]), "{value}");
-        }
-        for value in ["", "t", "Bearer", "Bearer ", "Basic dDp0", "Bearert"] {
-            assert_eq!(bearer(&headers(value)), None, "{value}");
-        }
-        let mut twice = headers("Bearer a");
-        twice.append(AUTHORIZATION, "Bearer b".parse().unwrap());
-        assert_eq!(bearer(&twice), None, "two credentials are none");
-    }
-
-    #[test]
-    fn only_loopback_names_are_local() {
-        for local in [
-            "localhost",
-            "127.0.0.1:8088",
-            "[::1]:8088",
-            "http://localhost:3000",
-            "127.9.9.9",
-            "::1",
-        ] {
-            assert!(is_local_authority(local), "{local}");
-        }
-        for far in [
-            "evil.example",
-            "127.0.0.1.evil.example:80",
-            "http://evil.example",
-            "null",
-            "https://a",
-            "",
-        ] {
-            assert!(!is_local_authority(far), "{far}");
-        }
-    }
-}
+mod tests;

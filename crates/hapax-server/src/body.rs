@@ -369,9 +369,19 @@ fn parsed<T: DeserializeOwned + 'static>(bytes: &[u8]) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     // The strict check has bounded the depth already.
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        problem::schema(&[(path, error.inner().to_string())])
+        let (path, message) = (error.path().to_string(), error.inner().to_string());
+        problem::schema(&[missing(&path, &message).unwrap_or((path, message))])
     })
+}
+
+/// A member that is not there, by its own path: serde names the object that misses it.
+fn missing(path: &str, message: &str) -> Option<(String, String)> {
+    let (name, _) = message.strip_prefix("missing field `")?.split_once('`')?;
+    let path = match path {
+        "" | "." => name.to_owned(),
+        above => format!("{above}.{name}"),
+    };
+    Some((path, "is missing".to_owned()))
 }
 
 #[cfg(test)]
@@ -385,6 +395,26 @@ mod tests {
             HeaderName::from_static("content-type"),
             HeaderValue::from_static(value),
         )])
+    }
+
+    #[test]
+    fn a_missing_member_is_named_by_its_own_path() {
+        #[derive(serde::Deserialize)]
+        struct Outer {
+            #[expect(dead_code, reason = "it is only read")]
+            inner: Inner,
+        }
+        #[derive(serde::Deserialize)]
+        struct Inner {
+            #[expect(dead_code, reason = "it is only read")]
+            method: String,
+        }
+        for (body, path) in [(r"{}", "inner"), (r#"{"inner":{}}"#, "inner.method")] {
+            let refusal = parsed::<Outer>(body.as_bytes()).err().unwrap();
+            let errors = &refusal.error()["details"]["errors"];
+            let told = serde_json::json!([{"path": path, "message": "is missing"}]);
+            assert_eq!(errors, &told);
+        }
     }
 
     #[test]

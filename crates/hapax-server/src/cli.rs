@@ -3,6 +3,7 @@
 mod help;
 mod manage;
 mod place;
+mod refusal;
 
 use std::path::PathBuf;
 
@@ -37,14 +38,18 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command line. Help and what cannot be read end the process.
+    /// Reads the command line. Help and the version end the process.
     ///
     /// # Errors
-    /// [`Usage`] for flags that mean nothing where they stand.
+    /// [`Usage`] for what cannot be read, and for flags that mean nothing where they stand.
     pub(crate) fn parse_process() -> Result<Self> {
-        let matches = command().get_matches();
-        let read = Self::from_arg_matches(&matches);
-        read.unwrap_or_else(|why| why.exit()).checked()
+        let matches = command().try_get_matches();
+        let read = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        let told = |why| {
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            refusal::of(&why, words)
+        };
+        read.map_err(told)?.checked()
     }
 
     /// The flags of `serve` stand alone or after it, and `--json` is for commands that print something.

@@ -408,9 +408,18 @@ fn read(path: &Path) -> Result<Table> {
     let text = std::fs::read_to_string(path).map_err(|why| {
         Usage::error(format!("reading the config file {}: {why}", path.display()))
     })?;
-    toml::from_str::<Config>(&text)
-        .map_err(|why| spelling::refused(&format!("{}: {why}", path.display())))?;
-    toml::from_str(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
+    toml::from_str::<Config>(&text).map_err(|why| spelling::refused(&unread(path, &text, &why)))?;
+    toml::from_str(&text).map_err(|why| anyhow!(unread(path, &text, &why)))
+}
+
+/// Where in the file what cannot be read stands, and why, on one line.
+fn unread(path: &Path, text: &str, why: &toml::de::Error) -> String {
+    let said: Vec<&str> = why.message().lines().map(str::trim).collect();
+    let at = why.span().and_then(|span| text.get(..span.start));
+    let line = at.map_or(String::new(), |before| {
+        format!(", line {}", before.matches('\n').count() + 1)
+    });
+    format!("{}{line}: {}", path.display(), said.join(", "))
 }
 
 /// The text of a variable as the type that its key has.

@@ -101,8 +101,26 @@ pub(crate) fn told(error: &anyhow::Error) -> (String, String) {
         };
         add(&mut text, cause.trim_end());
     }
+    if said.is_none()
+        && is_usage(error)
+        && let Some((message, advice)) = advised(&text)
+    {
+        return (message.to_owned(), advice.to_owned());
+    }
     let hint = said.unwrap_or_else(|| hint::of(error, &text));
     (text, hint)
+}
+
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<Usage>())
+}
+
+/// A message whose last clause says what to do, in two.
+fn advised(text: &str) -> Option<(&str, &str)> {
+    let (message, advice) = text.rsplit_once("; ")?;
+    // Inside quotes it is what somebody typed.
+    let is_whole = |part: &str| part.matches('"').count() % 2 == 0;
+    (is_whole(message) && is_whole(advice)).then_some((message, advice))
 }
 
 /// Adds a cause, without what the errors above it have said already.
@@ -111,14 +129,20 @@ fn add(text: &mut String, cause: &str) {
         return;
     }
     for part in cause.split(": ") {
-        // SQLite's number says what its words say.
         if text.is_empty() {
             text.push_str(part);
-        } else if !part.starts_with("Error code ") && text.rsplit(": ").next() != Some(part) {
+        } else if !is_said(text, part) {
             text.push_str(": ");
             text.push_str(part);
         }
     }
+}
+
+fn is_said(text: &str, part: &str) -> bool {
+    // SQLite's number says what its words say, and the driver of PostgreSQL what we have said of it.
+    part.starts_with("Error code ")
+        || (part == "error connecting to server" && text.contains("connecting to"))
+        || text.rsplit(": ").next() == Some(part)
 }
 
 /// Whether everything worth saying has been said.
@@ -157,11 +181,28 @@ mod tests {
         );
         let refused = anyhow::anyhow!("error connecting: refused: refused").context("connecting");
         assert_eq!(told(&refused).0, "connecting: error connecting: refused");
+        let down = anyhow::anyhow!("error connecting to server: Connection refused")
+            .context("connecting to PostgreSQL");
+        assert_eq!(
+            told(&down).0,
+            "connecting to PostgreSQL: Connection refused"
+        );
         let usage = Usage::error("no").context("reading");
         assert_eq!(
             format!("{:?}", code(&usage)),
             format!("{:?}", ExitCode::from(2))
         );
+    }
+
+    #[test]
+    fn the_last_clause_of_wrong_use_is_its_hint() {
+        let of = |text: &str| describe(&Usage::error(text));
+        assert_eq!(of("no upstream; name one"), "no upstream\nhint: name one");
+        for whole in ["\"a; b\" is no level", "no"] {
+            assert!(of(whole).starts_with(&format!("{whole}\nhint: ")));
+        }
+        let failed = anyhow::anyhow!("it broke; nobody knows why");
+        assert!(describe(&failed).starts_with("it broke; nobody knows why\nhint: "));
     }
 
     #[test]

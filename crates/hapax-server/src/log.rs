@@ -54,10 +54,15 @@ pub(crate) fn misspelt() -> Result<()> {
 /// [`Usage`] for a word that is no level: it would be taken for the name of a module, and log everything or nothing.
 pub(crate) fn filter(log: &str) -> Result<EnvFilter> {
     let refuse = |part: &str| {
+        let which = if part == log {
+            "which is".to_owned()
+        } else {
+            format!("and {part:?} is")
+        };
         Usage::hinted(
-            format!("log (HAPAX_LOG) is {log:?}, and {part:?} is no level"),
+            format!("log (HAPAX_LOG) is {log:?}, {which} no level"),
             format!(
-                "{}; or MODULE=LEVEL, separated by commas",
+                "it takes {}; or MODULE=LEVEL, separated by commas",
                 LEVELS.join(", ")
             ),
         )

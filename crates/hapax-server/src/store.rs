@@ -248,7 +248,7 @@ fn vault_of(env: impl Fn(&str) -> Option<OsString>) -> Result<Option<Arc<Vault>>
         )))),
         None if previous.is_empty() => Ok(None),
         None => Err(Usage::error(
-            "HAPAX_KEK_PREVIOUS is set and HAPAX_KEK is not",
+            "HAPAX_KEK_PREVIOUS is set and HAPAX_KEK is not; set HAPAX_KEK to the new master key",
         )),
     }
 }

@@ -2,6 +2,7 @@
 //! It knows nothing of records or SQL.
 
 use bytes::Bytes;
+use hapax_core::canonical::{InvalidPath, Path};
 use hapax_core::{Error, Kind};
 
 /// Bodies shorter than this are not worth compressing.
@@ -90,6 +91,24 @@ pub(crate) fn unpack_headers(column: &str) -> Result<Vec<(String, Bytes)>, Error
             Ok((name, Bytes::from(bytes)))
         })
         .collect()
+}
+
+/// The column value for paths of masks: a JSON array of their texts, or nothing for none.
+pub(crate) fn pack_masks(paths: &[Path]) -> Option<String> {
+    let texts: Vec<String> = paths.iter().map(ToString::to_string).collect();
+    (!texts.is_empty())
+        .then(|| serde_json::to_string(&texts).expect("a list of strings is always JSON"))
+}
+
+/// The paths of masks behind a column value.
+pub(crate) fn unpack_masks(column: &str) -> Result<Vec<Path>, Error> {
+    let damaged = || Error::new(Kind::Corrupt, "reading stored masks");
+    let texts: Vec<String> =
+        serde_json::from_str(column).map_err(|error| damaged().caused_by(error))?;
+    let paths = texts.iter().map(|text| text.parse());
+    paths
+        .collect::<Result<_, _>>()
+        .map_err(|error: InvalidPath| damaged().caused_by(error))
 }
 
 #[cfg(test)]

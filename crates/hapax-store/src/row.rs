@@ -9,6 +9,7 @@ use hapax_core::{
 };
 use uuid::Uuid;
 
+use crate::codec;
 use crate::vault::{Ring, Rings, Seal};
 
 /// The columns of `idempotency_keys`. Times are UTC milliseconds here; a store may keep them otherwise.
@@ -33,6 +34,8 @@ pub(crate) struct Row {
     pub(crate) request_path: String,
     pub(crate) request_content_type: String,
     pub(crate) request_body: Option<Vec<u8>>,
+    /// NULL where nothing is masked but telling names, as in rows from before there were masks.
+    pub(crate) request_masks: Option<String>,
     pub(crate) response_status_code: Option<i32>,
     pub(crate) response_headers: Option<String>,
     /// Absent from a settled row when the body was too large to keep.
@@ -135,6 +138,7 @@ impl Row {
                 .as_ref()
                 .map(|body| seal.body("request_body", body))
                 .transpose()?,
+            request_masks: codec::pack_masks(&request.masks),
             response_status_code: settled.map(|(outcome, _)| i32::from(outcome.status)),
             response_headers: settled
                 .map(|(outcome, _)| seal.headers(&outcome.headers))
@@ -196,6 +200,10 @@ impl Row {
                     .request_body
                     .map(|body| seal.open_body("request_body", body))
                     .transpose()?,
+                masks: row
+                    .request_masks
+                    .as_deref()
+                    .map_or(Ok(Vec::new()), codec::unpack_masks)?,
             }),
             created_at: Time::from_ms(row.created_at),
             expires_at: Time::from_ms(row.expires_at),

@@ -52,6 +52,7 @@ export async function show(context) {
             "Token",
             session.token_id ? h("code", null, session.token_id) : session.auth === "none" ? "none is asked for" : null,
           ],
+          ["Name of the token", session.token_name ? plain(session.token_name) : null],
           ["Ends", session.expires_at ? time(session.expires_at) : null],
         ]),
         session.auth === "none"

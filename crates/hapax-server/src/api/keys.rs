@@ -176,9 +176,10 @@ struct ShownRequest {
     body: ShownBody,
 }
 
-/// A record with what was asked and what was answered, masked as its route says.
+/// A record with what was asked and what was answered, masked as is stored with it and as its route says now.
 pub(crate) fn whole(record: &Record, route: &Route, may_see: bool, now: Time) -> Whole {
     let request = &record.request;
+    let masks = request.masks_with(&route.redact);
     let is_json = ["", "application/json"].contains(&request.content_type.as_str())
         || request.content_type.ends_with("+json");
     let body = match &request.body {
@@ -186,11 +187,11 @@ pub(crate) fn whole(record: &Record, route: &Route, may_see: bool, now: Time) ->
         Some(_) if !may_see => ShownBody::withheld(),
         Some(bytes) => {
             let is_json = is_json && canonical::check(bytes).is_ok();
-            ShownBody::of_request(bytes, is_json, route)
+            ShownBody::of_request(bytes, is_json, &masks)
         }
     };
     let response = match &record.state {
-        Stored::Settled { outcome, .. } if may_see => Some(Shown::masked(outcome, route)),
+        Stored::Settled { outcome, .. } if may_see => Some(Shown::masked(outcome, &masks)),
         Stored::Settled { outcome, .. } => Some(Shown::withheld(outcome)),
         Stored::Held(_)
         | Stored::InDoubt { .. }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use data_encoding::BASE64;
-use hapax::layer::Route;
 use hapax_core::Outcome;
+use hapax_core::canonical::Path;
 use hapax_core::diff::masked;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -67,19 +67,19 @@ impl ShownBody {
         }
     }
 
-    /// The bytes with their secrets masked. What is not JSON cannot be masked: it is withheld where the
-    /// route names something to mask, else shown.
-    fn masked(bytes: &Bytes, form: Option<Form>, route: &Route) -> Self {
-        match masked(bytes, &route.redact) {
+    /// The bytes with their secrets masked. What is not JSON cannot be masked: it is withheld where there is
+    /// something to mask, else shown.
+    fn masked(bytes: &Bytes, form: Option<Form>, masks: &[Path]) -> Self {
+        match masked(bytes, masks) {
             Some(text) => Self::of(text.as_bytes(), form),
-            None if route.redact.is_empty() => Self::of(bytes, form),
+            None if masks.is_empty() => Self::of(bytes, form),
             None => Self::withheld(),
         }
     }
 
     /// A stored request's body with its secrets masked.
-    pub(super) fn of_request(bytes: &Bytes, is_json: bool, route: &Route) -> Self {
-        Self::masked(bytes, is_json.then_some(Form::Json), route)
+    pub(super) fn of_request(bytes: &Bytes, is_json: bool, masks: &[Path]) -> Self {
+        Self::masked(bytes, is_json.then_some(Form::Json), masks)
     }
 }
 
@@ -105,9 +105,9 @@ impl Shown {
     }
 
     /// With its secrets masked, for those who look at a record.
-    pub(super) fn masked(outcome: &Outcome, route: &Route) -> Self {
+    pub(super) fn masked(outcome: &Outcome, masks: &[Path]) -> Self {
         let body = match outcome.whole() {
-            Some(bytes) => ShownBody::masked(bytes, Form::of(outcome), route),
+            Some(bytes) => ShownBody::masked(bytes, Form::of(outcome), masks),
             None => ShownBody::omitted(),
         };
         Self::with(outcome, body)
@@ -165,16 +165,13 @@ mod tests {
 
     #[test]
     fn who_looks_at_a_record_sees_no_secrets() {
-        let route = Route {
-            redact: vec!["phone".parse().unwrap()],
-            ..Route::default()
-        };
+        let masks = ["phone".parse().unwrap()];
         let of = |body: &str| {
             let payload = Payload::of(Some(&raw(body)), None).unwrap();
             let outcome = payload
                 .outcome(200, &BTreeMap::new(), &hapax::layer::Route::default())
                 .unwrap();
-            serde_json::to_value(Shown::masked(&outcome, &route)).unwrap()
+            serde_json::to_value(Shown::masked(&outcome, &masks)).unwrap()
         };
         let shown = of(r#"{"phone":1,"token":"t","n":2}"#);
         assert_eq!(

@@ -77,7 +77,7 @@ pub(super) async fn run(args: &ImportMbox) -> Result<()> {
     bar.finish();
     report(&import, begun.elapsed(), json, stalled.as_deref())?;
     if interrupted && import.status == ImportStatus::Running {
-        out::note("interrupted; run the same command again to go on where it stopped");
+        out::note("interrupted\nhint: run the same command again to go on where it stopped");
     }
     if import.status == ImportStatus::Completed {
         Ok(())
@@ -257,7 +257,10 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
     }
     if import.status == ImportStatus::Failed {
         let why = import.error.as_deref().unwrap_or("for no known reason");
-        out::note(&format!("the import {} failed: {why}", import.id));
+        out::note(&format!(
+            "the import {} failed: {why}\nhint: put that right and run the same command again; messages that were taken are skipped",
+            import.id
+        ));
         return Ok(());
     }
     out::line(&format!(
@@ -275,7 +278,7 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
     ))?;
     if let Some(why) = stalled.filter(|_| import.status == ImportStatus::Running) {
         out::note(&format!(
-            "the import {} stopped: {why}; run the same command again to go on",
+            "the import {} stopped: {why}\nhint: run the same command again to go on",
             import.id
         ));
     }

@@ -9,13 +9,15 @@ use hapax_core::canonical;
 use serde_json::json;
 
 use crate::cli::Key;
-use crate::exit::{Failed, Usage};
+use crate::exit::{Usage, hinted};
 use crate::out;
 
 /// The largest document that is read.
 const BYTES_MAX: u64 = 1 << 30;
 /// How much is printed at a time.
 const CHUNK_BYTES: usize = 64 << 10;
+/// What to do about a document that is refused.
+const RULES: &str = "correct the document; docs/errors/bad_json.md says what is taken";
 
 pub(super) fn run(args: &Key) -> Result<()> {
     if args.lines {
@@ -44,8 +46,7 @@ pub(super) fn run(args: &Key) -> Result<()> {
                     &json!({"profile": args.profile.name(), "refused": {"reason": reason, "offset": offset}}),
                 )?;
             }
-            out::note(&format!("hapax: refused: {reason}: {reject}"));
-            Err(Failed.into())
+            Err(hinted(format!("refused: {reason}: {reject}"), RULES))
         }
     }
 }
@@ -88,8 +89,7 @@ fn hash_lines(args: &Key) -> Result<()> {
     }
     out::bytes(told.as_bytes())?;
     if refused > 0 {
-        out::note(&format!("hapax: refused {refused} of {lines} lines"));
-        return Err(Failed.into());
+        return Err(hinted(format!("refused {refused} of {lines} lines"), RULES));
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ fn open(path: &Path) -> Result<(Box<dyn Read>, String)> {
         ));
     }
     let name = path.display().to_string();
-    let file = File::open(path).with_context(|| format!("opening {name}"))?;
+    let file = File::open(path).with_context(|| format!("reading the document {name}"))?;
     Ok((Box::new(file), name))
 }
 

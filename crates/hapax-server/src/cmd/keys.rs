@@ -38,8 +38,12 @@ async fn list(route: Option<&str>, state: Option<&str>, limit: usize, of: &OfTen
         .transpose()
         .map_err(|why| Usage::error(why.to_string()))?;
     if let Some(state) = state {
-        let word = state_word(state)
-            .ok_or_else(|| Usage::error("--state takes held, in_doubt, settled or erased"))?;
+        let word = state_word(state).ok_or_else(|| {
+            Usage::hinted(
+                format!("--state {state} is no state of a key"),
+                "--state takes held, in_doubt, settled or erased",
+            )
+        })?;
         scan.state = Some(word);
     }
     let store = open(of).await?;

@@ -35,9 +35,12 @@ async fn create(name: Option<&str>, tenant: Tenant, role: Role, args: &Plain) ->
     store.close().await;
     if args.json {
         let tenant = tenant.to_string();
-        return out::json(
-            &json!({"id": id, "name": name, "token": minted.text, "tenant": tenant, "role": role.as_str()}),
-        );
+        let mut made =
+            json!({"id": id, "token": minted.text, "tenant": tenant, "role": role.as_str()});
+        if let Some(name) = name {
+            made["name"] = name.into();
+        }
+        return out::json(&made);
     }
     out::note(&format!(
         "token {id}{} for tenant {tenant} with the role {role}; it is shown only now:",

@@ -20,16 +20,21 @@ fn token_of(value: Option<&str>) -> Result<Option<String>> {
     // Spaces around a token in a header do not count, so they do not here.
     match value.map(str::trim) {
         Some("") => Ok(None),
-        None => Err(Usage::error("HAPAX_TOKEN holds what no header can carry")),
-        Some(text) if text.chars().any(char::is_control) => {
-            Err(Usage::error("HAPAX_TOKEN holds what no header can carry"))
-        }
+        None => Err(uncarried()),
+        Some(text) if text.chars().any(char::is_control) => Err(uncarried()),
         Some(text) if text.chars().count() < TOKEN_CHARS_MIN => Err(Usage::error(format!(
             "HAPAX_TOKEN has fewer than {TOKEN_CHARS_MIN} characters, and whoever guesses it owns the data\n\
              hint: make one with: openssl rand -hex 32"
         ))),
         Some(text) => Ok(Some(text.to_owned())),
     }
+}
+
+fn uncarried() -> anyhow::Error {
+    Usage::hinted(
+        "HAPAX_TOKEN holds what no header can carry",
+        "make one with: openssl rand -hex 32",
+    )
 }
 
 /// The token for the gateway that GATEWAY_BEARER_TOKEN sets, if it does. It is never part of a [`Config`].

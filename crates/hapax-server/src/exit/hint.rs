@@ -51,7 +51,12 @@ const KNOWN: [(&[&str], &str); 15] = [
         "name a folder that can be made with --data DIR",
     ),
     (
-        &["reading the manifest", "reading the mailbox"],
+        &[
+            "reading the manifest",
+            "reading the mailbox",
+            "reading the document",
+            "reading the body",
+        ],
         "is the path right, and may this user read it?",
     ),
     (

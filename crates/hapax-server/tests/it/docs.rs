@@ -19,7 +19,7 @@ use page::{Shown, Step};
 use stage::Stage;
 
 /// Every page that is run, in the order of its number.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "docs/operations.md",
     "docs/guides/protect-an-api.md",
@@ -35,6 +35,7 @@ const PAGES: [&str; 15] = [
     "docs/guides/dashboard.md",
     "docs/guides/cors.md",
     "docs/guides/neighbours.md",
+    "docs/guides/command-line.md",
 ];
 
 /// How many blocks of all pages together may be shown and not run.
@@ -126,6 +127,11 @@ fn the_guide_to_cors_runs() {
 #[test]
 fn the_guide_to_neighbours_runs() {
     run("docs/guides/neighbours.md");
+}
+
+#[test]
+fn the_guide_to_the_command_line_runs() {
+    run("docs/guides/command-line.md");
 }
 
 #[test]

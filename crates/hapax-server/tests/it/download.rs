@@ -326,9 +326,11 @@ fn what_cannot_be_had_is_listed_with_the_reason_and_the_exit_code_says_so() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        printed.contains("gone") && printed.contains("404") && printed.contains("--retry-failed"),
+        printed.contains("gone") && printed.contains("404"),
         "{printed}"
     );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "hint: to try again what failed, add --retry-failed\n");
     assert!(!printed.contains('\u{1b}'));
 }
 
@@ -369,6 +371,10 @@ fn private_addresses_are_refused_unless_they_are_allowed() {
         case.hostile.gets("/page-0").is_empty(),
         "it was asked nevertheless"
     );
+    let output = hapax().args(&words[..words.len() - 1]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("add --allow-private-addresses"), "{said}");
+    assert_eq!(said.matches("hint: ").count(), 1, "{said}");
     let (is_good, report) = case.finish();
     assert!(is_good, "now it is allowed: {report}");
     assert_eq!(

@@ -56,6 +56,7 @@ mod stats;
 mod stop;
 mod sweep;
 mod table;
+mod terminal;
 mod threats;
 mod upgrade;
 mod vault;

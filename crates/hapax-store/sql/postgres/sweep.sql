@@ -18,7 +18,7 @@ WITH due AS (
            purge_at = k.expires_at + $2::bigint * INTERVAL '1 millisecond',
            epoch = NULL, lease_owner = NULL, lease_until = NULL, doubt = NULL,
            content_hash = '', request_method = '', request_path = '', request_content_type = '',
-           request_body = NULL, request_headers = NULL, subject = NULL,
+           request_body = NULL, request_headers = NULL, subject = NULL, request_masks = NULL,
            response_status_code = NULL, response_headers = NULL, response_body = NULL, completed_at = NULL
       FROM due AS d
      WHERE k.id = ANY(ARRAY(SELECT id FROM due)) AND k.tenant_id = d.tenant_id AND k.id = d.id

@@ -11,6 +11,6 @@ SELECT id, tenant_id, route_pattern, idempotency_key, version, state, fingerprin
            SELECT body FROM idempotency_body AS apart
             WHERE apart.tenant_id = row.tenant_id AND apart.id = row.id AND apart.part = 'response'
        ) END,
-       response_body_apart, created_at, expires_at, completed_at, subject
+       response_body_apart, created_at, expires_at, completed_at, subject, request_masks
   FROM idempotency_keys AS row
  WHERE tenant_id = ?1 AND id = ?2;

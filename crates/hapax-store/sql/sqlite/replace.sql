@@ -5,6 +5,6 @@ UPDATE idempotency_keys
        request_method = ?16, request_path = ?17, request_content_type = ?18, request_body = ?19,
        request_body_apart = ?20, response_status_code = ?21, response_headers = ?22,
        response_body = ?23, response_body_apart = ?24, created_at = ?25, expires_at = ?26,
-       completed_at = ?27, subject = ?28, purge_at = NULL
- WHERE tenant_id = ?1 AND id = ?2 AND version = ?29
+       completed_at = ?27, subject = ?28, request_masks = ?29, purge_at = NULL
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?30
    AND route_pattern = ?3 AND idempotency_key = ?4;

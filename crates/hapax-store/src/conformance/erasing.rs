@@ -35,6 +35,7 @@ fn about_alice(subject: &Subject, key: &str) -> Claim {
         content_type: "application/octet-stream".to_owned(),
         content_hash: "0123456789abcdef".to_owned(),
         body: Some(noise()),
+        masks: Vec::new(),
     });
     claim
 }

@@ -192,5 +192,8 @@ fn asked(body: Bytes) -> Arc<Request> {
         content_type: "application/json; charset=utf-8".to_owned(),
         content_hash: "0123456789abcdef".to_owned(),
         body: Some(body),
+        masks: ["card", r#"lines.*["it's"]"#, "[0]"]
+            .map(|path| path.parse().expect("a path"))
+            .to_vec(),
     })
 }

@@ -89,6 +89,7 @@ pub(super) struct Columns<'a> {
     expires_at: Vec<SystemTime>,
     completed_at: Vec<Option<SystemTime>>,
     subject: Vec<Option<&'a [u8]>>,
+    request_masks: Vec<Option<&'a str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -126,6 +127,7 @@ impl<'a> Columns<'a> {
             expires_at: column(steps, |row| moment(row.expires_at)),
             completed_at: column(steps, |row| row.completed_at.map(moment)),
             subject: column(steps, |row| row.subject.as_deref()),
+            request_masks: column(steps, |row| row.request_masks.as_deref()),
         }
     }
 
@@ -186,6 +188,7 @@ impl<'a> Columns<'a> {
             &self.expires_at,
             &self.completed_at,
             &self.subject,
+            &self.request_masks,
         ]
     }
 }
@@ -219,6 +222,7 @@ pub(super) fn stored(row: &tokio_postgres::Row) -> Result<Row, Error> {
         expires_at: ms(get(row, 23)?),
         completed_at: get::<Option<SystemTime>>(row, 24)?.map(ms),
         subject: get(row, 25)?,
+        request_masks: get(row, 26)?,
     })
 }
 

@@ -16,7 +16,7 @@ pub(super) type Field = (&'static str, Vec<u8>);
 const OF_A_LEASE: [&str; 4] = ["epoch", "lease_owner", "lease_until", "doubt"];
 
 /// What a sweep takes away: everything that was asked or answered, and who held it.
-pub(super) const OF_A_LIFE: [&str; 16] = [
+pub(super) const OF_A_LIFE: [&str; 17] = [
     "write",
     "mac",
     "epoch",
@@ -33,6 +33,7 @@ pub(super) const OF_A_LIFE: [&str; 16] = [
     "response_body",
     "completed_at",
     "subject",
+    "request_masks",
 ];
 
 /// What a write changes: whether nothing of the old record stays, which fields go, which are set.
@@ -104,7 +105,7 @@ pub(super) fn fields(row: Row) -> Vec<Field> {
         ("expires_at", text(row.expires_at)),
     ];
     let status = row.response_status_code.map(i64::from);
-    let optional: [(&'static str, Option<Vec<u8>>); 11] = [
+    let optional: [(&'static str, Option<Vec<u8>>); 12] = [
         ("principal", row.principal),
         ("epoch", row.epoch.map(text)),
         (
@@ -122,6 +123,7 @@ pub(super) fn fields(row: Row) -> Vec<Field> {
         ("response_body", row.response_body),
         ("completed_at", row.completed_at.map(text)),
         ("subject", row.subject),
+        ("request_masks", row.request_masks.map(String::into_bytes)),
     ];
     all.extend(
         optional
@@ -172,6 +174,7 @@ pub(super) fn row(fields: HashMap<String, Vec<u8>>) -> Result<Row, Error> {
         expires_at: fields.number("expires_at")?,
         completed_at: fields.optional_number("completed_at")?,
         subject: fields.take("subject"),
+        request_masks: fields.optional_text("request_masks")?,
     })
 }
 

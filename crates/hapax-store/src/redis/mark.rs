@@ -186,6 +186,10 @@ impl Marks {
             Body::Whole(body) => said.maybe(Some(body)),
             Body::Omitted => said.maybe(None),
         }
+        // Last, and only where there are some: what was marked before there were any stays marked.
+        for path in &request.masks {
+            said.part(path.to_string().as_bytes());
+        }
         Some(said.0)
     }
 }
@@ -253,12 +257,13 @@ mod tests {
             settled(1, "l", "paid"),
             settled(1, "k", "other"),
         ];
-        let changes: [fn(&mut Record); 7] = [
+        let changes: [fn(&mut Record); 8] = [
             |record| record.fingerprint = Fingerprint::of(b"other"),
             |record| record.principal = Some(Principal::from_bytes([1; 32])),
             |record| record.version = Version(9),
             |record| record.expires_at = record.expires_at.plus(Duration::from_secs(1)),
             |record| Arc::make_mut(&mut record.request).path = "/other".to_owned(),
+            |record| Arc::make_mut(&mut record.request).masks = vec!["card".parse().unwrap()],
             |record| {
                 record.state = State::Settled {
                     outcome: Arc::new(Outcome::text(200, "paid").with_header("etag", "1")),

@@ -144,7 +144,7 @@ fn insert(connection: &Connection, packed: &Packed) -> rusqlite::Result<bool> {
 fn replace(connection: &Connection, packed: &Packed) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(REPLACE)?;
     bind(&mut statement, packed)?;
-    statement.raw_bind_parameter(29, packed.step.expect.map(|version| version.0))?;
+    statement.raw_bind_parameter(30, packed.step.expect.map(|version| version.0))?;
     let written = statement.raw_execute()? > 0;
     if written {
         drop_bodies(connection, packed, None)?;
@@ -249,7 +249,8 @@ fn bind(statement: &mut Statement<'_>, packed: &Packed) -> rusqlite::Result<()> 
         next.subject
             .as_ref()
             .map(|subject| subject.as_bytes().as_slice()),
-    )
+    )?;
+    statement.raw_bind_parameter(29, packed.asked.masks.as_deref())
 }
 
 fn put_bodies(connection: &Connection, packed: &Packed) -> rusqlite::Result<()> {

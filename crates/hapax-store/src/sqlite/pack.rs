@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use hapax_core::{Error, Move, State, ledger::Write};
 
+use crate::codec;
 use crate::vault::{Ring, Seal};
 
 /// Packed bodies over this are kept beside the row.
@@ -27,6 +28,7 @@ pub(super) struct Asked {
     pub(super) fingerprint: Vec<u8>,
     pub(super) content_hash: String,
     pub(super) path: String,
+    pub(super) masks: Option<String>,
 }
 
 /// The columns of an outcome.
@@ -73,6 +75,7 @@ impl Packed {
                 fingerprint,
                 content_hash,
                 path: seal.text("request_path", &next.request.path)?,
+                masks: codec::pack_masks(&next.request.masks),
             };
             let body = next.request.body.as_ref();
             request = body.map(|body| column("request_body", body)).transpose()?;

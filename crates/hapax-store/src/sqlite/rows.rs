@@ -160,6 +160,7 @@ pub(super) fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
         expires_at: row.get(25)?,
         completed_at: row.get(26)?,
         subject: row.get(27)?,
+        request_masks: row.get(28)?,
     })
 }
 

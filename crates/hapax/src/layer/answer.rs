@@ -225,7 +225,7 @@ fn differences(record: &Record, claim: &Claim, route: &Route) -> Vec<String> {
     }
     let options = diff::Options {
         selection: route.selection.clone(),
-        masked: route.redact.clone(),
+        masked: record.request.masks_with(&route.redact),
         ..Default::default()
     };
     if let (Some(old), Some(new)) = (&record.request.body, &claim.request.body) {

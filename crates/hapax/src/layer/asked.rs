@@ -133,6 +133,7 @@ impl Asked {
                 content_type: self.content_type,
                 content_hash,
                 body: Some(self.body),
+                masks: route.redact.clone(),
             }),
             selection: route.selection.clone(),
         }

@@ -1,7 +1,7 @@
 //! What a gRPC answer that has no message means, as an HTTP status: its own is 200 whatever happened. How our refusals
 //! become gRPC's is not its business.
 
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
 pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");

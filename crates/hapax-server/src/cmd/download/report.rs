@@ -122,16 +122,16 @@ impl Report {
             self.seconds,
         ))?;
         if self.unfinished > 0 {
-            out::line(&format!(
-                "{} are not finished; run the same command again to go on",
+            out::note(&format!(
+                "{} are not finished\nhint: run the same command again to go on",
                 self.unfinished
-            ))?;
+            ));
         } else if self.failed > 0 && self.failures.iter().any(Failure::is_blocked) {
             out::note(
                 "hint: to fetch from addresses of your own network, add --allow-private-addresses",
             );
         } else if self.failed > 0 {
-            out::line("to try again what failed, add --retry-failed")?;
+            out::note("hint: to try again what failed, add --retry-failed");
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{every, open};
 use crate::api::jobs::refused;
 use crate::cli::JobsRetry;
-use crate::exit::{Failed, Usage};
+use crate::exit::{Usage, hinted};
 use crate::out;
 
 const ACTOR: &str = "hapax jobs retry";
@@ -18,7 +18,10 @@ const STEP: usize = 500;
 pub(super) async fn run(args: &JobsRetry) -> Result<()> {
     let state = args.state;
     if state.is_some_and(|state| !matches!(state, State::Failed | State::Dead)) {
-        return Err(Usage::error("--state takes FAILED or DEAD"));
+        return Err(Usage::hinted(
+            "only jobs that failed or were given up start over",
+            "--state takes FAILED or DEAD",
+        ));
     }
     if state.is_none() && args.ids.is_empty() {
         return Err(Usage::hinted(
@@ -62,7 +65,10 @@ pub(super) async fn run(args: &JobsRetry) -> Result<()> {
     report(&told, of.plain.json)?;
     // A job of a whole state that somebody else took care of meanwhile is no failure.
     if state.is_none() && told.iter().any(|(_, refusal)| refusal.is_some()) {
-        return Err(Failed.into());
+        return Err(hinted(
+            "not every job starts over",
+            "`hapax jobs show ID` says where one is; those that FAILED or are DEAD can start over",
+        ));
     }
     Ok(())
 }

@@ -70,7 +70,9 @@ impl Entry {
         serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|why| {
             let path = why.path().to_string();
             let message = why.inner().message().trim().to_owned();
-            let key = if path == "." || path.is_empty() {
+            // An unknown key is named by the message.
+            let is_said = message.starts_with("unknown field `") || path == "." || path.is_empty();
+            let key = if is_said {
                 String::new()
             } else {
                 format!("{path}: ")

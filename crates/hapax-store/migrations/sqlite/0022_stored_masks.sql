@@ -1,0 +1,3 @@
+-- What is masked for those who look at a key: a JSON array of paths, as the route named them when the key was claimed. NULL
+-- where it named none, and in rows from before.
+ALTER TABLE idempotency_keys ADD COLUMN request_masks TEXT;

@@ -253,4 +253,3 @@ impl Problem {
 fn line(document: &Value) -> String {
     format!("{document}\n")
 }
-

@@ -137,6 +137,28 @@ fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) 
     assert_eq!(answer.refusal(), (413, "payload_too_large".to_owned()));
 }
 
+fn an_ambiguous_status_leaves_a_remote_claim_in_doubt(store: Store) {
+    let server = store.serve("[[routes]]\npattern = 'POST:gateway'\non_status_hold = [502]\n");
+    let request = json!({"key": "k", "method": "POST", "path": "/gateway", "body": 1});
+    let granted = claim(&server, &request);
+    let answered = json!({"token": granted["token"], "status": 502});
+    for _ in 0..2 {
+        let done = post(&server, &granted["id"], "complete", &answered).json();
+        assert_eq!(done["state"], "in_doubt", "{done}");
+    }
+    let again = claim(&server, &request);
+    assert_eq!(
+        (&again["action"], &again["reason"]),
+        (&json!("in_doubt"), &json!("outcome_unknown"))
+    );
+    let release = json!({"release": true});
+    assert_eq!(
+        post(&server, &granted["id"], "settle", &release).status,
+        200
+    );
+    assert_eq!(claim(&server, &request)["action"], "process");
+}
+
 fn a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too(store: Store) {
     let server = store.serve("[[routes]]\npattern = '*:*'\non_lost = 'hold'\n");
     let mut request = json!({"key": "k", "method": "POST", "path": "/a", "body": 1});
@@ -161,6 +183,7 @@ on_both_stores![
     the_ietf_profile_speaks_as_the_draft_does,
     a_remote_claim_follows_its_route,
     a_route_says_which_answers_are_final_and_how_large_they_may_be,
+    an_ambiguous_status_leaves_a_remote_claim_in_doubt,
     a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too,
 ];
 
@@ -173,6 +196,8 @@ fn a_table_that_cannot_be_followed_stops_the_start_and_is_named() {
         ("on_lost = 'maybe'", "on_lost"),
         ("mismatch_status = 400", "mismatch_status"),
         ("store_headers = ['set-cookie']", "store_headers"),
+        ("on_status_hold = [200]", "on_status_hold"),
+        ("on_status_hold = [403]", "on_status_hold"),
         ("nonsense = 1", "nonsense"),
     ] {
         std::fs::write(

@@ -68,7 +68,7 @@ pub use named::{InvalidRoute, pattern_meant, pattern_named};
 pub use pattern::route_pattern;
 pub use route::{EXCLUDED, Route, Routes};
 pub use service::{Idempotency, is_keyed};
-pub use statuses::{InvalidStatus, Statuses};
+pub use statuses::{HoldStatuses, InvalidStatus, Statuses};
 
 pub use answer::{
     IDEMPOTENCY_EXPIRES, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT,

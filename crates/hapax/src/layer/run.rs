@@ -32,6 +32,8 @@ pub(super) enum Ran<B: Body> {
 enum Handled<B: Body> {
     /// The key is given back: the answer is not final.
     Passed(Response<B>),
+    /// It does not say whether the request was carried out.
+    Doubtful(Response<B>),
     /// All of it is here, and counts until it is sent.
     Whole(response::Parts, Bytes, Hold),
     /// It is too large, or has no end to wait for: the beginning, and the rest.
@@ -134,6 +136,10 @@ async fn record<B: Body>(
             Box::pin(release(setup, lease)).await;
             return Ran::Answered(response.map(ResponseBody::passed));
         }
+        Handled::Doubtful(response) => {
+            Box::pin(hold_in_doubt(setup, lease)).await;
+            return Ran::Answered(response.map(ResponseBody::passed));
+        }
         Handled::Broken(parts, first, failure) => {
             Box::pin(give_up(setup, lease)).await;
             return Ran::Answered(Response::from_parts(
@@ -200,6 +206,9 @@ async fn record<B: Body>(
 /// Reads the answer as far as it can be recorded.
 async fn handle<B: Body>(response: Response<B>, route: &Route, mut buffer: Buffer) -> Handled<B> {
     let bytes_max = route.max_response_bytes;
+    if route.on_status_hold.holds(response.status()) {
+        return Handled::Doubtful(response);
+    }
     if !route.store_statuses.holds(response.status()) {
         return Handled::Passed(response);
     }
@@ -254,6 +263,18 @@ async fn release(setup: &Setup, lease: Lease) {
     let id = lease.id();
     if let Err(error) = setup.observer.release(&setup.engine, lease).await {
         tracing::error!(%id, %error, "the key was not given back; it is free when its lease runs out");
+    }
+}
+
+/// The handler's answer says that nobody knows. Rare and boxed, as the next.
+async fn hold_in_doubt(setup: &Setup, lease: Lease) {
+    let id = lease.id();
+    let doubted = setup
+        .observer
+        .hold_in_doubt(&setup.engine, lease, Doubt::OutcomeUnknown)
+        .await;
+    if let Err(error) = doubted {
+        tracing::error!(%id, %error, "the doubt was not recorded; the key's policy decides when its lease runs out");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::routing::post;
@@ -10,7 +11,7 @@ use axum::{Json, Router};
 use hapax::core::{Scan, Subject, Tenant};
 use hapax::layer::{Route, Routes};
 use hapax::store::MemoryLedger;
-use hapax::{Engine, IdempotencyLayer, Observer};
+use hapax::{Engine, IdempotencyLayer, Observer, Ruled};
 use http::{Request, Response, StatusCode};
 use tower::ServiceExt;
 
@@ -68,6 +69,30 @@ async fn a_route_says_which_answers_are_final() {
     let unavailable = counting(StatusCode::SERVICE_UNAVAILABLE, Routes::any(route));
     assert_eq!(unavailable.text("k").await, "1");
     assert_eq!(unavailable.text("k").await, "1", "a 503 is final here");
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_of_the_effect_is_held_until_a_person_decides() {
+    let hold = "404, 5xx".parse().unwrap();
+    let route = Route::default().on_status_hold(hold);
+    for status in [StatusCode::GATEWAY_TIMEOUT, StatusCode::NOT_FOUND] {
+        let service = counting(status, Routes::any(route.clone()));
+        let first = service.send(Some("k"), "{}").await;
+        assert_eq!(first.status(), status, "the answer itself goes through");
+        let again = service.text("k").await;
+        assert!(again.contains("IDEMPOTENCY_IN_DOUBT"), "{again}");
+        assert!(again.contains("outcome_unknown"), "{again}");
+        let found = service.engine.ledger().scan(Scan::of(Tenant::DEFAULT));
+        let record = found.await.unwrap().records.remove(0);
+        assert_eq!(record.state.as_str(), "in_doubt");
+        let far = record.expires_at.plus(Duration::from_secs(86_400));
+        assert!(!record.is_expired(far), "only a person ends it");
+
+        let (engine, tenant) = (&service.engine, Tenant::DEFAULT);
+        let ruled = engine.release_by_operator(tenant, record.id, "ann").await;
+        assert!(matches!(ruled.unwrap(), Ruled::Released(_)));
+        assert_eq!(service.text("k").await, "2", "a person let it run again");
+    }
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ class Claim(_Claim, total=False):
 
 class KeyEnded(TypedDict):
     id: str
-    state: Literal["settled", "released"]
+    state: Literal["settled", "released", "in_doubt"]
     replayed: bool
 
 

@@ -101,7 +101,7 @@ export interface KeyWhole extends KeyRow {
 
 export interface Ended {
   readonly id: string;
-  readonly state: "settled" | "released";
+  readonly state: "settled" | "released" | "in_doubt";
   readonly replayed: boolean;
 }
 

@@ -58,7 +58,7 @@ schemas! {
     /// What a claim gets.
     ClaimAction => words("What a claim gets.", ["process", "replay", "conflict", "in_progress", "in_doubt", "erased"]);
     /// What became of a key.
-    CompletedState => words("What became of a key.", ["settled", "released"]);
+    CompletedState => words("What became of a key.", ["settled", "released", "in_doubt"]);
     /// What beginning an operation gets.
     BeginAction => words("What beginning an operation gets.", ["execute", "replay", "in_progress", "in_doubt", "failed", "waiting"]);
     /// How two requests of one key differ.

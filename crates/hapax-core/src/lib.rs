@@ -31,8 +31,10 @@
 pub mod canonical;
 pub mod chore;
 pub mod claim;
+pub mod content;
 pub mod decide;
 pub mod diff;
+pub mod difference;
 pub mod entry;
 pub mod error;
 pub mod fingerprint;

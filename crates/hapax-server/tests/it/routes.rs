@@ -115,6 +115,27 @@ fn a_remote_claim_follows_its_route(store: Store) {
     assert_eq!(claim(&server, &unlisted)["action"], "process");
 }
 
+fn a_conflict_of_a_remote_claim_says_what_differs(store: Store) {
+    let server = store.serve("");
+    let request = json!({
+        "key": "k", "method": "PUT", "path": "/v1/customers/7", "body": {"a": 1}, "principal": "ann"
+    });
+    assert_eq!(claim(&server, &request)["action"], "process");
+    for (name, value, part) in [
+        ("path", json!("/v1/customers/8"), "path"),
+        ("path", json!("/v1/customers/7?dry=1"), "query"),
+        ("body", json!({"a": 2}), "body"),
+        ("content_type", json!("text/plain"), "content_type"),
+        ("principal", json!("bob"), "principal"),
+    ] {
+        let mut other = request.clone();
+        other[name] = value;
+        let answer = claim(&server, &other);
+        assert_eq!(answer["action"], "conflict", "{answer}");
+        assert_eq!(answer["conflict"]["differs"], json!([part]), "{answer}");
+    }
+}
+
 fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) {
     let server = store.serve(
         "[[routes]]\npattern = 'POST:picky'\nstore_statuses = ['2xx']\nmax_response_bytes = 10\nmax_body_bytes = 30\n",
@@ -182,6 +203,7 @@ on_both_stores![
     a_derived_key_makes_equal_requests_one,
     the_ietf_profile_speaks_as_the_draft_does,
     a_remote_claim_follows_its_route,
+    a_conflict_of_a_remote_claim_says_what_differs,
     a_route_says_which_answers_are_final_and_how_large_they_may_be,
     an_ambiguous_status_leaves_a_remote_claim_in_doubt,
     a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too,

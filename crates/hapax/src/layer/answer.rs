@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_core::diff::{self, diff};
+use hapax_core::difference::{self, Part};
 use hapax_core::{Claim, Doubt, Error, Kind, Outcome, Record, Time};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -173,13 +174,14 @@ pub(super) fn body_unreadable() -> Problem {
 
 /// The same key for another request.
 pub(super) fn conflict(record: &Record, claim: &Claim, route: &Route, now: Time) -> Problem {
-    let message = "Request body differs from original request with same idempotency key";
+    let differs = difference::parts(record, claim);
+    let message = difference::sentence(&differs);
     let mut problem = Problem::new(route.mismatch_status, "IDEMPOTENCY_CONFLICT", message)
         .with_header(
             X_IDEMPOTENCY_CONFLICT,
             HeaderValue::from_static("body-mismatch"),
         );
-    if let Value::Object(details) = conflict_details(record, claim, route, now) {
+    if let Value::Object(details) = details(record, claim, route, now, &differs) {
         for (name, value) in details {
             problem = problem.with_detail(&name, value);
         }
@@ -187,14 +189,20 @@ pub(super) fn conflict(record: &Record, claim: &Claim, route: &Route, now: Time)
     problem
 }
 
-/// What a conflict tells: the hashes, when the first request came, and how the two differ.
+/// What a conflict tells: the parts that differ, the hashes, when the first request came, and how the bodies differ.
 ///
 /// Another principal than the first one learns neither hash nor difference.
 #[must_use]
 pub fn conflict_details(record: &Record, claim: &Claim, route: &Route, now: Time) -> Value {
+    let differs = difference::parts(record, claim);
+    details(record, claim, route, now, &differs)
+}
+
+fn details(record: &Record, claim: &Claim, route: &Route, now: Time, differs: &[Part]) -> Value {
     let same_principal = record.principal == claim.principal;
     let original_hash = same_principal.then_some(record.request.content_hash.as_str());
     json!({
+        "differs": differs.iter().map(|part| part.as_str()).collect::<Vec<_>>(),
         "original_key": record.key.as_str(),
         "current_hash": claim.request.content_hash,
         "original_hash": original_hash,

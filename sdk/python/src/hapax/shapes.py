@@ -65,6 +65,7 @@ class _ConflictDetails(TypedDict):
 
 
 class ConflictDetails(_ConflictDetails, total=False):
+    differs: list[Literal["body", "path", "query", "method", "content_type", "principal"]]
     original_key: str
     diff_summary: list[str]
     original_timestamp: str

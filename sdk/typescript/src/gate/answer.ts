@@ -78,7 +78,7 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
       return {
         status: mismatchStatus,
         code: "IDEMPOTENCY_CONFLICT",
-        message: "Request body differs from original request with same idempotency key",
+        message: difference(claim.conflict.differs),
         details: { ...claim.conflict, original_key: key },
         headers: [["x-idempotency-conflict", "body-mismatch"]],
       };
@@ -99,6 +99,17 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
         message: "the key was used and what was stored under it is erased; use another key for another operation",
       };
   }
+}
+
+/** The sentence that names the parts in which a request differs from the first one. */
+function difference(differs: readonly string[] = []): string {
+  const names = differs.map((name) => name.replace("_", " "));
+  const last = names.pop();
+  if (last === undefined || (names.length === 0 && last === "body")) {
+    return "Request body differs from original request with same idempotency key";
+  }
+  const [listed, verb] = names.length === 0 ? [last, "differs"] : [`${names.join(", ")} and ${last}`, "differ"];
+  return `the request's ${listed} ${verb} from the first one's under the same idempotency key`;
 }
 
 const DOUBTS: Readonly<Record<string, string>> = {

@@ -1,5 +1,7 @@
 //! Requests under a key: the upstream sees each operation once, whoever asks again.
 
+use serde_json::json;
+
 use super::upstream::{LARGE_BYTES, binary};
 use super::{Proxied, is_replay};
 
@@ -191,6 +193,16 @@ fn a_replay_and_a_diff_are_given_to_the_same_principal_only() {
             "{details}"
         );
         assert!(details["original_hash"].is_null() && !stranger.text().contains("call"));
+        assert_eq!(
+            details["differs"],
+            json!(["principal"]),
+            "also of another body"
+        );
+        let message = stranger.json()["error"]["message"].to_string();
+        assert!(
+            message.contains("the request's principal differs"),
+            "{message}"
+        );
     }
     assert!(is_replay(&ask("Bearer alice", r#"{"pin":1}"#)));
     // Without Authorization everybody is the same nobody.

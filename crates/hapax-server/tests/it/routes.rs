@@ -42,6 +42,55 @@ fn what_is_not_in_the_table_passes(store: Store) {
     assert_ne!(first["id"], second["id"], "it runs each time");
 }
 
+fn a_refusal_of_the_servers_own_binds_no_key(store: Store) {
+    let server = store.serve("body_bytes_max = 4096\n");
+    let (json, text) = ("application/json", "text/plain");
+    let large = format!("\"{}\"", "x".repeat(4096));
+    for (key, content_type, body, refusal) in [
+        ("form", json, "[1,]", (400, "bad_json")),
+        ("type", text, "hello", (415, "unsupported_media_type")),
+        ("size", json, large.as_str(), (413, "payload_too_large")),
+    ] {
+        let send = |content_type, body| {
+            let headers = [("idempotency-key", key), ("content-type", content_type)];
+            echo(&server, &headers, body)
+        };
+        for _ in 0..2 {
+            let refused = send(content_type, body);
+            let (status, code) = refusal;
+            assert_eq!(refused.refusal(), (status, code.to_owned()));
+            assert_eq!(refused.header("idempotency-replayed"), None, "{key}");
+        }
+        let corrected = send(json, r#"{"a":1}"#);
+        assert_eq!(corrected.status, 200, "{key}: {}", corrected.text());
+        let again = send(json, r#"{"a":1}"#);
+        assert_eq!(again.body, corrected.body);
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
+        assert_eq!(send(json, "[]").status, 409, "now it is bound");
+    }
+}
+
+fn a_batch_that_is_refused_binds_no_key(store: Store) {
+    let server = store.serve("");
+    let send = |body: &str| {
+        let bearer = format!("Bearer {}", server.token());
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("idempotency-key", "batch"),
+            ("content-type", "application/json"),
+        ];
+        server.send("POST", "/enrich/t1/batch", &headers, body.as_bytes())
+    };
+    let refused = send(r#"{"items":7}"#);
+    assert_eq!(
+        refused.refusal(),
+        (400, "schema_validation_failed".to_owned())
+    );
+    let corrected = send(r#"{"items":[]}"#);
+    assert_ne!(corrected.status, 409, "{}", corrected.text());
+    assert_eq!(corrected.header("idempotency-replayed"), None);
+}
+
 fn a_derived_key_makes_equal_requests_one(store: Store) {
     let server = store.serve("[[routes]]\npattern = 'POST:echo'\nderive = true\n");
     let first = echo(&server, &[], r#"{"a":1,"b":2}"#);
@@ -200,6 +249,8 @@ fn a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too(store: Store) {
 on_both_stores![
     the_table_rules_the_servers_own_writes,
     what_is_not_in_the_table_passes,
+    a_refusal_of_the_servers_own_binds_no_key,
+    a_batch_that_is_refused_binds_no_key,
     a_derived_key_makes_equal_requests_one,
     the_ietf_profile_speaks_as_the_draft_does,
     a_remote_claim_follows_its_route,

@@ -67,6 +67,7 @@ pub use layer::IdempotencyLayer;
 pub use named::{InvalidRoute, pattern_meant, pattern_named};
 pub use pattern::route_pattern;
 pub use route::{EXCLUDED, Route, Routes};
+pub use run::NotRun;
 pub use service::{Idempotency, is_keyed};
 pub use statuses::{HoldStatuses, InvalidStatus, Statuses};
 

@@ -21,6 +21,38 @@ use super::route::Route;
 use crate::problem::Problem;
 use crate::{Claimed, Settled};
 
+/// Marks an answer to a request that did not run: it was refused before anything was done. Put into the extensions of a
+/// response, it gives the key back whatever the route says of the status, so that the corrected request runs under it.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use axum::response::{IntoResponse, Response};
+/// use axum::{Router, body::Body, routing::post};
+/// use hapax::{Engine, IdempotencyLayer, layer::NotRun, store::MemoryLedger};
+/// use http::{Request, StatusCode};
+/// use tower::ServiceExt;
+///
+/// async fn pay(body: String) -> Response {
+///     match body.parse::<u32>() {
+///         Ok(_) => StatusCode::CREATED.into_response(),
+///         Err(_) => (StatusCode::BAD_REQUEST, axum::Extension(NotRun)).into_response(),
+///     }
+/// }
+/// let engine = Engine::new(std::sync::Arc::new(MemoryLedger::new()));
+/// let app = Router::new().route("/pay", post(pay)).layer(IdempotencyLayer::new(engine));
+/// let send = |body: &'static str| {
+///     let request = Request::post("/pay").header("idempotency-key", "order-7");
+///     app.clone().oneshot(request.body(Body::from(body)).unwrap())
+/// };
+/// assert_eq!(send("ten").await?.status(), 400);
+/// assert_eq!(send("10").await?.status(), 201, "the key was not bound");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotRun;
+
 /// How a keyed request ended.
 pub(super) enum Ran<B: Body> {
     Answered(Response<ResponseBody<B>>),
@@ -206,6 +238,9 @@ async fn record<B: Body>(
 /// Reads the answer as far as it can be recorded.
 async fn handle<B: Body>(response: Response<B>, route: &Route, mut buffer: Buffer) -> Handled<B> {
     let bytes_max = route.max_response_bytes;
+    if response.extensions().get::<NotRun>().is_some() {
+        return Handled::Passed(response);
+    }
     if route.on_status_hold.holds(response.status()) {
         return Handled::Doubtful(response);
     }

@@ -63,7 +63,7 @@ pub use ledger::{
     Answer, Capabilities, Durability, Ledger, Move, Page, Scan, Swap, Sweep, Swept, Wake,
 };
 pub use note::{Action, Note, NoteId, NotePage, NoteScan};
-pub use outcome::{Body, Outcome, Receipt};
+pub use outcome::{Body, NotKept, Outcome, Receipt};
 pub use overrule::{Ruling, overrule};
 pub use policy::{OnLost, Policy};
 pub use record::{Record, RecordId, State, Version};

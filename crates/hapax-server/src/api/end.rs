@@ -8,7 +8,9 @@ use axum::http::StatusCode;
 use hapax::Settled;
 use hapax::layer::Route;
 use hapax::problem::Problem;
-use hapax_core::{Doubt, Epoch, Lease, Outcome, Owner, Record, State as Stored, Tenant, Version};
+use hapax_core::{
+    Doubt, Epoch, Lease, NotKept, Outcome, Owner, Record, State as Stored, Tenant, Version,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -41,6 +43,27 @@ pub(super) struct CompleteBody {
     /// recorded, and a replay answers `IDEMPOTENCY_IN_DOUBT` with the reason `response_not_stored`.
     #[serde(default = "yes")]
     stored: bool,
+    /// Why it cannot be kept, where `stored` is false.
+    why: Option<WhyNot>,
+}
+
+/// Why an answer cannot be kept.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WhyNot {
+    TooLarge,
+    Stream,
+    Trailers,
+}
+
+impl From<WhyNot> for NotKept {
+    fn from(why: WhyNot) -> Self {
+        match why {
+            WhyNot::TooLarge => Self::TooLarge,
+            WhyNot::Stream => Self::Stream,
+            WhyNot::Trailers => Self::Trailers,
+        }
+    }
 }
 
 const fn yes() -> bool {
@@ -76,7 +99,8 @@ pub(super) async fn complete(
     let route = app.route(&record.scope.space);
     let given = payload.outcome(body.status, &body.headers, route)?;
     let end = End::of(route, given.status);
-    let outcome = kept(given, body.stored, route.max_response_bytes);
+    let unwanted = (!body.stored).then_some(body.why);
+    let outcome = kept(given, unwanted, route.max_response_bytes);
     let lease = match held(record, &body.token) {
         Held::Yes(lease) => *lease,
         Held::Settled(recorded) if *recorded == outcome => {
@@ -141,15 +165,21 @@ impl End {
     }
 }
 
-/// The outcome as far as it is kept: with its body, if that is wanted and not over `most` bytes.
-fn kept(outcome: Outcome, is_wanted: bool, most: usize) -> Outcome {
+/// The outcome as far as it is kept: with its body, unless that is unwanted, for what reason ever, or over `most` bytes.
+fn kept(outcome: Outcome, unwanted: Option<Option<WhyNot>>, most: usize) -> Outcome {
     let bytes = outcome.whole().map_or(0, bytes::Bytes::len);
-    if is_wanted && bytes <= most {
-        return outcome;
-    }
-    Outcome {
+    let reason = match unwanted {
+        None if bytes <= most => return outcome,
+        None => Some(NotKept::TooLarge),
+        Some(why) => why.map(NotKept::from),
+    };
+    let unkept = Outcome {
         headers: outcome.headers,
         ..Outcome::not_kept(outcome.status)
+    };
+    match reason {
+        Some(reason) => unkept.because(reason),
+        None => unkept,
     }
 }
 

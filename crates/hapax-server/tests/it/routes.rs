@@ -201,6 +201,7 @@ fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) 
         (&again["action"], &again["reason"]),
         (&json!("in_doubt"), &json!("response_not_stored"))
     );
+    assert_eq!(again["why"], "too_large");
 
     let large = json!({"key": "l", "method": "POST", "path": "/picky", "body": "x".repeat(31)});
     let answer = server.owner("POST", "/v1/keys/claim", &large.to_string());

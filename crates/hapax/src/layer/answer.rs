@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hapax_core::diff::{self, diff};
 use hapax_core::difference::{self, Part};
-use hapax_core::{Claim, Doubt, Error, Kind, Outcome, Record, Time};
+use hapax_core::{Claim, Doubt, Error, Kind, NotKept, Outcome, Record, Time};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -283,13 +283,26 @@ pub(super) fn in_doubt(claim: &Claim, doubt: Doubt) -> Problem {
         Doubt::OutcomeUnknown => {
             "the request was started and its outcome is unknown; an operator must settle or release the key"
         }
-        Doubt::ResponseNotStored => {
+        Doubt::ResponseNotStored(Some(NotKept::TooLarge)) => {
             "the request was carried out; its answer was too large to keep and went to its first caller only"
         }
+        Doubt::ResponseNotStored(Some(NotKept::Stream)) => {
+            "the request was carried out; its answer was a stream too long to keep and went to its first caller only"
+        }
+        Doubt::ResponseNotStored(Some(NotKept::Trailers)) => {
+            "the request was carried out; its answer ended with trailers, which are not kept, and went to its first caller only"
+        }
+        Doubt::ResponseNotStored(None) => {
+            "the request was carried out; its answer could not be kept and went to its first caller only"
+        }
     };
-    Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_IN_DOUBT", message)
+    let problem = Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_IN_DOUBT", message)
         .with_detail("key", claim.key.as_str())
-        .with_detail("reason", doubt.as_str())
+        .with_detail("reason", doubt.as_str());
+    match doubt.not_kept() {
+        Some(why) => problem.with_detail("why", why.as_str()),
+        None => problem,
+    }
 }
 
 /// It was used, and what was stored under it is gone on purpose. A retry can never help.

@@ -50,6 +50,7 @@ mod key;
 #[allow(clippy::module_inception)]
 mod layer;
 mod named;
+mod passing;
 mod pattern;
 mod route;
 mod run;

@@ -753,6 +753,7 @@ async fn an_answer_too_large_to_keep_goes_through_and_its_replay_says_so() {
         again.json()["error"]["details"]["reason"],
         "response_not_stored"
     );
+    assert_eq!(again.json()["error"]["details"]["why"], "too_large");
     assert_eq!(world.runs(), 1);
 }
 
@@ -777,7 +778,8 @@ async fn an_event_stream_is_not_waited_for() {
     assert_eq!(frame.into_data().unwrap(), "data: 1\n\n");
     assert_eq!(
         world.send(keyed("k", "{}")).await.code(),
-        "IDEMPOTENCY_IN_DOUBT"
+        "IDEMPOTENCY_IN_PROGRESS",
+        "it may still end, and be recorded"
     );
 }
 

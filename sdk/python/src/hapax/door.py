@@ -306,7 +306,10 @@ def in_doubt(asked: Asked, claim: Claim, reason: str) -> Answer:
         message = "the request was carried out; its answer could not be kept and went to its first caller only"
     else:
         message = "the request was started and its outcome is unknown; an operator must settle or release the key"
-    return refusal(asked, 409, "IDEMPOTENCY_IN_DOUBT", message, {"key": claim["key"], "reason": reason})
+    details = {"key": claim["key"], "reason": reason}
+    if "why" in claim:
+        details["why"] = claim["why"]
+    return refusal(asked, 409, "IDEMPOTENCY_IN_DOUBT", message, details)
 
 
 def erased(asked: Asked) -> Answer:

@@ -93,6 +93,7 @@ class Claim(_Claim, total=False):
     retry_after: int
     lease_seconds_left: int
     reason: str
+    why: str
 
 
 class KeyEnded(TypedDict):

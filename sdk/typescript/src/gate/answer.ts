@@ -91,7 +91,7 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
         retryAfterSeconds: claim.retry_after,
       };
     case "in_doubt":
-      return inDoubt(key, claim.reason);
+      return inDoubt(key, claim.reason, claim.why);
     case "erased":
       return {
         status: 410,
@@ -119,9 +119,9 @@ const DOUBTS: Readonly<Record<string, string>> = {
 };
 
 /** It may have happened, or its answer is gone. */
-export function inDoubt(key: string, reason: string): Problem {
+export function inDoubt(key: string, reason: string, why?: string): Problem {
   const message = DOUBTS[reason] ?? "whether the request was carried out is not known; an operator must settle or release the key";
-  return { status: 409, code: "IDEMPOTENCY_IN_DOUBT", message, details: { key, reason } };
+  return { status: 409, code: "IDEMPOTENCY_IN_DOUBT", message, details: why === undefined ? { key, reason } : { key, reason, why } };
 }
 
 export const NOT_RECORDED: Problem = {

@@ -127,6 +127,7 @@ fn an_answer_too_large_to_keep_goes_through_and_is_not_asked_for_again() {
         again.json()["error"]["details"]["reason"],
         "response_not_stored"
     );
+    assert_eq!(again.json()["error"]["details"]["why"], "too_large");
     assert_eq!(proxied.upstream.count(), 1);
 }
 

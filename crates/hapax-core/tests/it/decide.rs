@@ -54,7 +54,7 @@ fn word(verdict: &Verdict<'_>) -> &'static str {
         Verdict::Conflict(_) => "conflict",
         Verdict::Lost(Doubt::RunnerDied) => "lost: runner died",
         Verdict::Lost(Doubt::OutcomeUnknown) => "lost: outcome unknown",
-        Verdict::Lost(Doubt::ResponseNotStored) => "lost: response not stored",
+        Verdict::Lost(Doubt::ResponseNotStored(_)) => "lost: response not stored",
         Verdict::Erased => "erased",
     }
 }

@@ -65,6 +65,7 @@ class _ConflictDetails(TypedDict):
 
 
 class ConflictDetails(_ConflictDetails, total=False):
+    differs: list[Literal["body", "path", "query", "method", "content_type", "principal"]]
     original_key: str
     diff_summary: list[str]
     original_timestamp: str
@@ -92,11 +93,12 @@ class Claim(_Claim, total=False):
     retry_after: int
     lease_seconds_left: int
     reason: str
+    why: str
 
 
 class KeyEnded(TypedDict):
     id: str
-    state: Literal["settled", "released"]
+    state: Literal["settled", "released", "in_doubt"]
     replayed: bool
 
 

@@ -228,6 +228,21 @@ fn answer(
             send(b"data: 2\n\n")?;
             None
         }
+        // One event, then silence and a connection that breaks in the middle of a chunk.
+        "/events-broken" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
+            seen.gate();
+            send(b"9\r\ndat")?;
+            None
+        }
+        "/events-whole" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
+            seen.gate();
+            send(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
+        }
+        "/trailers" => send(
+            b"HTTP/1.1 200 OK\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 7\r\n\r\n",
+        ),
         // The head, and the body when the gate opens.
         "/late" => {
             send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")?;

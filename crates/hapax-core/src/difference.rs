@@ -189,6 +189,7 @@ mod tests {
             content_type: content_type.to_owned(),
             content_hash: Fingerprint::of(body.as_bytes()).short(),
             body: Some(body.to_owned().into()),
+            masks: Vec::new(),
         }
     }
 

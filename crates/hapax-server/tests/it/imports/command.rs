@@ -126,7 +126,7 @@ fn what_cannot_be_imported_is_said_by_the_command() {
         refused(&[&words[..], more].concat(), code)
     };
     assert!(run_for(1, path(&none), &[]).contains("reading the mailbox"));
-    assert!(run_for(1, path(house.root.path()), &[]).contains("not a plain file"));
+    assert!(run_for(1, path(house.root.path()), &[]).contains("it is a folder"));
     let run = |file: &str, more: &[&str]| run_for(2, file, more);
     assert!(
         run(path(&file), &["--batch-size", "7"]).contains("--batch-size must be from 500 to 2000")
@@ -155,8 +155,12 @@ fn a_failed_import_ends_with_its_reason() {
     assert!(!said.contains("queued for enrichment"), "{said}");
     assert!(said.contains("breaks off in this message"), "{said}");
     let said = String::from_utf8(output.stderr).unwrap();
-    let last = said.lines().last().unwrap();
-    assert!(last.contains("failed: the compressed file"), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let [.., why, hint] = lines[..] else {
+        panic!("{said}");
+    };
+    assert!(why.contains("failed: the compressed file"), "{said}");
+    assert_eq!(hint, "hint: mend it and import it again");
 }
 
 #[test]

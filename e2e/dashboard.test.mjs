@@ -212,6 +212,34 @@ test("pages lead to each other, and back goes back", async () => {
   await main(page).getByText("Nothing is here").waitFor();
 });
 
+test("the dashboard leads to the reference, that to the errors, and each of them back", async () => {
+  const { page } = owner;
+  await asOwner("/ui/keys", "booking-7f3a");
+  await page.locator("header.top").getByRole("link", { name: "API reference" }).click();
+  await page.getByRole("heading", { name: "hapax" }).waitFor();
+  assert.equal(new URL(page.url()).pathname, "/docs");
+  await page.locator("#index a").first().waitFor();
+  await page.getByRole("link", { name: "Errors", exact: true }).click();
+  await page.getByRole("heading", { name: "Errors", level: 1 }).waitFor();
+  await page.getByRole("link", { name: "lease_lost" }).click();
+  await page.getByRole("heading", { name: "lease_lost", level: 1 }).waitFor();
+  assert.deepEqual(await look(page), []);
+  await page.setViewportSize({ width: 360, height: 740 });
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 360, "wider than a phone");
+  await page.setViewportSize({ width: 1280, height: 860 });
+  await page.getByRole("link", { name: "All errors" }).click();
+  await page.getByRole("link", { name: "lease_lost" }).waitFor();
+  await page.getByRole("link", { name: "Dashboard" }).click();
+  await main(page).getByRole("heading", { name: "Overview" }).waitFor();
+  // What is refused on a page leads there too.
+  await page.goto(`${closed.base}/ui/keys/00000000-0000-0000-0000-000000000000`);
+  const problem = page.locator(".problem").getByRole("link");
+  assert.equal(await problem.getAttribute("href"), "/docs/errors/not_found");
+  await problem.click();
+  await page.getByRole("heading", { name: "not_found", level: 1 }).waitFor();
+  owner.forgive(/status of 404 .*\/v1\/keys\//);
+});
+
 test("figures move while the page stands", async () => {
   const { page } = owner;
   await asOwner("/ui/overview", "Requests");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::claim::Claim;
-use crate::outcome::Outcome;
+use crate::outcome::{NotKept, Outcome};
 use crate::policy::OnLost;
 use crate::record::{Record, State, Version};
 use crate::time::Time;
@@ -29,8 +29,8 @@ pub enum Doubt {
     RunnerDied,
     /// The holder is alive but could not find out, as after a time-out downstream.
     OutcomeUnknown,
-    /// It happened, but the answer was too large to keep.
-    ResponseNotStored,
+    /// It happened, but the answer could not be kept, for this reason if it is known.
+    ResponseNotStored(Option<NotKept>),
 }
 
 impl Doubt {
@@ -40,7 +40,16 @@ impl Doubt {
         match self {
             Doubt::RunnerDied => "runner_died",
             Doubt::OutcomeUnknown => "outcome_unknown",
-            Doubt::ResponseNotStored => "response_not_stored",
+            Doubt::ResponseNotStored(_) => "response_not_stored",
+        }
+    }
+
+    /// Why an answer could not be kept, where that is the doubt and it is known.
+    #[must_use]
+    pub const fn not_kept(self) -> Option<NotKept> {
+        match self {
+            Doubt::ResponseNotStored(reason) => reason,
+            Doubt::RunnerDied | Doubt::OutcomeUnknown => None,
         }
     }
 }
@@ -74,8 +83,10 @@ pub enum Verdict<'r> {
 /// What `claim` gets at `now`, given the record that is stored under its key.
 ///
 /// The order matters. An expired record answers for nothing, so it cannot conflict. A conflict is said
-/// before "busy", since waiting would not help. A lost lease is only looked at when the request is the
-/// same one. An erased record knows neither request nor outcome, so it answers every claim alike.
+/// before "busy", since waiting would not help. It may help while another principal acts under the key: if
+/// its credential is refused, the key is free again, so such a claim is "busy". A lost lease is only looked at
+/// when the request is the same one. An erased record knows neither request nor outcome, so it answers every
+/// claim alike.
 ///
 /// ```
 /// use hapax_core::{decide, Claim, Fingerprint, Key, OnLost, Owner, Policy, Scope, Tenant, Time, Verdict};
@@ -117,6 +128,9 @@ pub fn decide<'r>(seen: Option<&'r Record>, claim: &Claim, now: Time) -> Verdict
         State::Free => regrant(record, claim, now, Cause::Fresh),
         State::Expired => regrant(record, claim, now, Cause::Expired),
         State::Erased => Verdict::Erased,
+        State::Held(hold) if hold.until > now && record.principal != claim.principal => {
+            Verdict::Busy(hold.until)
+        }
         State::Held(_) | State::InDoubt { .. } | State::Settled { .. }
             if is_another(record, claim) =>
         {
@@ -127,7 +141,7 @@ pub fn decide<'r>(seen: Option<&'r Record>, claim: &Claim, now: Time) -> Verdict
         State::InDoubt { reason, .. } => lost(record, claim, now, *reason),
         State::Settled { outcome, .. } => match outcome.whole() {
             Some(_) => Verdict::Replay(outcome),
-            None => Verdict::Lost(Doubt::ResponseNotStored),
+            None => Verdict::Lost(Doubt::ResponseNotStored(outcome.reason())),
         },
     }
 }

@@ -136,6 +136,12 @@ impl Lease {
         Move::replacing(&self.held, self.held.doubted(reason))
     }
 
+    /// The move that says "it may have happened", where no claim may run it again before a person decides.
+    #[must_use]
+    pub fn hold_in_doubt(self, reason: Doubt) -> Move {
+        Move::replacing(&self.held, self.held.held_in_doubt(reason))
+    }
+
     /// The move that extends the lease from `now`.
     #[must_use]
     pub fn renewal(&self, now: Time) -> Move {

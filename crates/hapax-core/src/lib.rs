@@ -31,8 +31,10 @@
 pub mod canonical;
 pub mod chore;
 pub mod claim;
+pub mod content;
 pub mod decide;
 pub mod diff;
+pub mod difference;
 pub mod entry;
 pub mod error;
 pub mod fingerprint;
@@ -61,7 +63,7 @@ pub use ledger::{
     Answer, Capabilities, Durability, Ledger, Move, Page, Scan, Swap, Sweep, Swept, Wake,
 };
 pub use note::{Action, Note, NoteId, NotePage, NoteScan};
-pub use outcome::{Body, Outcome, Receipt};
+pub use outcome::{Body, NotKept, Outcome, Receipt};
 pub use overrule::{Ruling, overrule};
 pub use policy::{OnLost, Policy};
 pub use record::{Record, RecordId, State, Version};

@@ -7,7 +7,36 @@ use bytes::Bytes;
 use crate::record::RecordId;
 use crate::time::Time;
 
-/// The body of an outcome, or the fact that it was too large to keep.
+/// The stored header that says why a body is not kept. It is never sent: there is no replay.
+pub const NOT_KEPT: &str = "x-hapax-not-kept";
+
+/// Why a body is not kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NotKept {
+    /// It is larger than what is kept.
+    TooLarge,
+    /// It is a stream that did not end within what is kept.
+    Stream,
+    /// Trailers came with it, which a replay could not give.
+    Trailers,
+}
+
+impl NotKept {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::TooLarge, Self::Stream, Self::Trailers];
+
+    /// The word used in storage and in the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::Stream => "stream",
+            Self::Trailers => "trailers",
+        }
+    }
+}
+
+/// The body of an outcome, or the fact that it could not be kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// The body, byte for byte.
@@ -53,7 +82,7 @@ impl Outcome {
         Self::new(status, Bytes::copy_from_slice(body.as_bytes()))
     }
 
-    /// An outcome whose body was too large to keep.
+    /// An outcome whose body could not be kept.
     #[must_use]
     pub fn not_kept(status: u16) -> Self {
         Self {
@@ -61,6 +90,30 @@ impl Outcome {
             headers: Vec::new(),
             body: Body::Omitted,
         }
+    }
+
+    /// The same outcome with the reason why its body is not kept.
+    ///
+    /// ```
+    /// use hapax_core::{Outcome, outcome::NotKept};
+    ///
+    /// let outcome = Outcome::not_kept(200).because(NotKept::Trailers);
+    /// assert_eq!(outcome.reason(), Some(NotKept::Trailers));
+    /// assert_eq!(Outcome::text(200, "kept").reason(), None);
+    /// ```
+    #[must_use]
+    pub fn because(self, reason: NotKept) -> Self {
+        self.with_header(NOT_KEPT, reason.as_str())
+    }
+
+    /// Why its body is not kept, if that was said.
+    #[must_use]
+    pub fn reason(&self) -> Option<NotKept> {
+        let named = |(name, _): &&(String, Bytes)| name == NOT_KEPT;
+        let (_, word) = self.headers.iter().find(named)?;
+        let mut all = NotKept::ALL.into_iter();
+        all.find(|reason| reason.as_str().as_bytes() == word)
+            .filter(|_| self.whole().is_none())
     }
 
     /// Adds a header.

@@ -289,6 +289,17 @@ impl Record {
         self.moved(state)
     }
 
+    /// The record marked in doubt until a person decides, also where the policy would run it again: nobody has to have died
+    /// for it. Only a held record can be.
+    #[must_use]
+    pub fn held_in_doubt(&self, reason: Doubt) -> Self {
+        let mut next = self.doubted(reason);
+        if let State::InDoubt { .. } = next.state {
+            next.on_lost = OnLost::Hold;
+        }
+        next
+    }
+
     /// The word for this record at `now`: a key whose runner died under [`OnLost::Hold`] is in doubt, although
     /// nobody has written so.
     #[must_use]

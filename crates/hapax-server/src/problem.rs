@@ -6,6 +6,7 @@ use axum::http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hapax::layer::NotRun;
 use hapax::problem::{DocsBase, Form, Problem, TraceId};
 use hapax_core::canonical::Reject;
 use hapax_core::{Error, Kind};
@@ -36,10 +37,20 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = self.0.0.status().into_response();
+        let status = self.status();
+        let mut response = status.into_response();
+        if refuses_the_form(status) {
+            response.extensions_mut().insert(NotRun);
+        }
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// Whether a refusal with this status is of a request that cannot be read or is not what its route takes: nothing was done,
+/// and its key is left for the corrected request.
+const fn refuses_the_form(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 413 | 415 | 422)
 }
 
 /// Gives the refusals of the handlers within their form. What they answered otherwise passes untouched.

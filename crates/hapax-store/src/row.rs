@@ -219,7 +219,7 @@ fn state(row: &mut Row, seal: Seal<'_>) -> Result<State, Error> {
             let reason = match row.doubt.as_deref() {
                 Some("outcome_unknown") => Doubt::OutcomeUnknown,
                 Some("runner_died") => Doubt::RunnerDied,
-                Some("response_not_stored") => Doubt::ResponseNotStored,
+                Some("response_not_stored") => Doubt::ResponseNotStored(None),
                 other => return Err(unknown("doubt", other.unwrap_or("NULL"))),
             };
             Ok(State::InDoubt {

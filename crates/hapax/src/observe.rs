@@ -201,6 +201,20 @@ impl Observer {
         self.stored(&ended, engine.doubt(lease, reason).await)
     }
 
+    /// [`Engine::hold_in_doubt`], counted and timed.
+    ///
+    /// # Errors
+    /// Those of [`Engine::hold_in_doubt`].
+    pub async fn hold_in_doubt(
+        &self,
+        engine: &Engine,
+        lease: Lease,
+        reason: Doubt,
+    ) -> Result<bool, Error> {
+        let ended = Ended::of(&lease, "doubt");
+        self.stored(&ended, engine.hold_in_doubt(lease, reason).await)
+    }
+
     /// A request whose key was missing where one is required, or was no key.
     pub fn key_refused(&self, tenant: Tenant, space: &Space) {
         let (route, tally) = (self.labels.of(space), self.tenants.of(tenant));

@@ -35,9 +35,10 @@ class Running:
         )
         self._lines: queue.Queue[Optional[str]] = queue.Queue()
         self.said: list[str] = []
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         try:
-            self.url = self._wait_for(re.compile(says))
+            self.url = self.wait_for(says)
         except BaseException:
             self.stop()
             raise
@@ -49,7 +50,8 @@ class Running:
             self._lines.put(line)
         self._lines.put(None)
 
-    def _wait_for(self, pattern: re.Pattern[str]) -> str:
+    def wait_for(self, says: str) -> str:
+        pattern = re.compile(says)
         ends_at = time.monotonic() + STARTS_WITHIN_S
         while True:
             try:

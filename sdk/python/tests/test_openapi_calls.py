@@ -144,7 +144,7 @@ CALLS: list[Made] = [
     Made("entries.enrich_batches", "list_batches", {"schema": "pkm", "include_terminal": True, "limit": 2}),
     Made("entries.enrich_batch_status", "get_batch", {"batch_id": "b", "include_items": True}),
     Made("entries.config", "get_config", {}),
-    Made("jobs.plan", "plan_job", {**_JOB, "kind": "k", "payload": {"n": 1}, "max_attempts": 3}),
+    Made("jobs.plan", "plan_job", {**_JOB, "kind": "k", "payload": {"n": 1}, "max_attempts": 3, "backoff_ms": 0}),
     Made("jobs.plan_batch", "plan_jobs", {"jobs": [_JOB]}),
     Made("jobs.lease", "lease_jobs", {"owner": "me", "ttl_s": 1.5, "kinds": ["k"], "limit": 2}),
     Made("jobs.renew", "renew_job", {"job_id": "j", "ttl_s": 1.5, **_FENCE}),
@@ -203,12 +203,14 @@ NOT_OFFERED = {
     "list_entries": "the dashboard's; programs search with `read_find`",
     "get_entry": "the dashboard's; entries are read whole by `read_pull`",
     "get_job_graph": "the dashboard's; a job is read with its operations",
+    "list_ops": "an operator's list of doubt; a job is read with its operations",
     "watch_live": "the dashboard's stream",
     "get_overview": "the dashboard's; `stats` is for programs",
     "get_settings": "the dashboard's",
     "get_docs": "for people: a page",
     "get_docs_asset": "for people: a part of a page",
     "get_error_page": "for people: a page",
+    "list_error_pages": "for people: a page",
     "get_openapi": "the document itself",
     "get_metrics": "for a monitor, and no JSON",
     "get_ready": "for a load balancer; `health` is for programs",
@@ -222,7 +224,7 @@ NOT_OFFERED = {
     "sweep": "the server does so by itself every hour",
 }
 # Not calls: what the client is made of.
-NO_CALLS = {"close", "audit", "reconcile", "base_url", "transport"}
+NO_CALLS = {"close", "audit", "reconcile", "base_url", "transport", "check_token"}
 
 
 def client_with(seen: list[httpx.Request]) -> Hapax:

@@ -155,8 +155,9 @@ def test_an_effect_runs_once_and_its_result_and_state_are_recorded_together(clie
 
     results = [run_effect(held, "HEAD", {"url": "u"}, head, "HEAD_DONE") for _ in range(2)]
     assert results == [{"size": 7}, {"size": 7}]
-    assert runs == [op_key("HEAD", job_id, url="u")]
-    assert held.state == client.jobs.get(job_id)["state"] == "HEAD_DONE"
+    shown = client.jobs.get(job_id)
+    assert runs == [op_key("HEAD", shown["job_key"], url="u")]
+    assert held.state == shown["state"] == "HEAD_DONE"
 
 
 def test_an_effect_that_failed_runs_again_unless_it_failed_for_good(client: Hapax, kind: str) -> None:
@@ -202,7 +203,7 @@ def test_an_effect_that_may_have_happened_is_in_doubt_until_somebody_knows(
     with pytest.raises(EffectInDoubt, match="resolve operation"):
         again.run_effect("PAY", {}, pay)
     assert again.run_effect("PAY", {}, pay, probe=lambda op: {"paid": op.op_key}) == {
-        "paid": op_key("PAY", held.job_id)
+        "paid": op_key("PAY", held.job["job_key"])
     }
 
 
@@ -265,6 +266,6 @@ def test_coroutines_are_run_and_cancelled_when_their_lease_is_lost(
 
     with_async(test)
     shown = client.jobs.get(good)
-    assert (shown["state"], shown["result"]) == ("INDEXED", {"op": op_key("ACT", good, n=1)})
+    assert (shown["state"], shown["result"]) == ("INDEXED", {"op": op_key("ACT", shown["job_key"], n=1)})
     assert cancelled == [robbed]
     assert client.jobs.get(robbed)["owner"] == "thief"

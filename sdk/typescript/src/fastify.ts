@@ -54,7 +54,13 @@ type Done = (error?: Error | null, payload?: unknown) => void;
  * Plugins that change payloads, such as compression, may come before or after it.
  */
 export function idempotency(app: FastifyLike, options: IdempotencyOptions, done: (error?: Error) => void): void {
-  const gate = new Gate(setupOf(options));
+  let gate: Gate;
+  try {
+    gate = new Gate(setupOf(options));
+  } catch (error) {
+    // Thrown here it would end the process, past whoever awaits `register` or `ready`.
+    return done(error as Error);
+  }
   const passages = new WeakMap<FastifyRequestLike, Passage>();
 
   app.addHook("preParsing", (request: FastifyRequestLike, reply: FastifyReplyLike, payload: Readable, next: Done) => {

@@ -15,7 +15,7 @@ export {
 export { Hapax, type AuditAction, type AuditRow, type Health, type Reconciled, type Stats, type Version } from "./client.js";
 export type { HapaxOptions, Listing, Page } from "./api/transport.js";
 export type { Body, Claim, ClaimRequest, Completion, Ended, KeyRow, KeyState, KeyWhole, StoredBody, StoredResponse } from "./api/keys.js";
-export type { Clarification, Intent, ReceivedIntent, Receipt, ReceiptAction, ReceiptStatus, Submitted } from "./api/intents.js";
+export type { Clarification, Intent, ListedReceipt, ReceivedIntent, Receipt, ReceiptAction, ReceiptStatus, Submitted } from "./api/intents.js";
 export type { Entity, EntityWhole, Ingested, IngestedBatch, Named, RawJson, Snapshot, SnapshotWhole } from "./api/snapshots.js";
 export type { Insertable, ReadQuery, WriteOptions } from "./api/entries.js";
 export type {

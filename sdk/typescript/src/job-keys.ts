@@ -17,12 +17,18 @@ export function jobKey(job: {
   const hashed = {
     v: 1,
     kind: "JOB",
-    role: kind === "download" ? "artifact" : kind,
+    role: roleOf(kind),
     work_id: job.workId,
     artifact_id: job.artifactId,
     url: job.canonicalUrl,
   };
   return sha256Hex(canonicalJson(toJson(hashed), "py-json"));
+}
+
+/** How a kind stands in its keys. One called "artifact" must not take the keys of downloads. */
+function roleOf(kind: string): string {
+  if (kind === "download") return "artifact";
+  return kind === "artifact" ? "kind:artifact" : kind;
 }
 
 /**

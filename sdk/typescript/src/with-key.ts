@@ -14,6 +14,7 @@ export interface KeyStore {
 
 /** What a 409 says of the two requests that met under one key. */
 export interface Conflict {
+  readonly differs?: readonly string[];
   readonly original_key?: string;
   readonly current_hash?: string | null;
   readonly original_hash?: string | null;

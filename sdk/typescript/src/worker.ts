@@ -191,11 +191,12 @@ export class Worker {
   async #start(): Promise<void> {
     this.#client.checkToken();
     const kinds = [...this.#handlers.keys()].sort().join(", ");
-    this.#onSay(`jobs of the kinds ${kinds} from ${this.#client.baseUrl}, ${this.#concurrency} at once; Ctrl-C ends it`);
     const forget = onInterrupt(() => {
       this.#onSay("stopping: what runs comes to its end; Ctrl-C again to stop now");
       this.#stopping.abort();
     });
+    // Whoever reads the line may press Ctrl-C at once.
+    this.#onSay(`jobs of the kinds ${kinds} from ${this.#client.baseUrl}, ${this.#concurrency} at once; Ctrl-C ends it`);
     try {
       await this.#work();
     } finally {

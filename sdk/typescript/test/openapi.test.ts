@@ -140,7 +140,7 @@ test("every method of the client is tried, and every operation of the document i
   const client = recording([]);
   const methodsOf = (group: object): string[] =>
     Object.entries(Object.getOwnPropertyDescriptors(Object.getPrototypeOf(group) as object))
-      .filter(([name, property]) => name !== "constructor" && typeof property.value === "function")
+      .filter(([name, property]) => !["constructor", "checkToken"].includes(name) && typeof property.value === "function")
       .map(([name]) => name);
   const groups = Object.entries(client) as Array<[string, object]>;
   const methods = [...methodsOf(client), ...groups.flatMap(([group, object]) => methodsOf(object).map((name) => `${group}.${name}`))];

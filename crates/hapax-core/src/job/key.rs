@@ -9,17 +9,23 @@ use super::op::OpKey;
 use crate::canonical::{Profile, hash};
 use crate::error::Invalid;
 
+/// What stands for downloads in their keys.
+const ROLE_OF_DOWNLOADS: &str = "artifact";
+
 /// The key of a job: the same work, artifact and URL give the same key in every process and language.
 ///
 /// Downloads have the key that older databases hold; any other kind is part of the key, so that the same
-/// artifact can also be, say, enriched.
+/// artifact can also be, say, enriched. A kind that is called as downloads are in their keys gets another role: else
+/// its jobs would take the keys of downloads.
 ///
 /// ```
 /// use hapax_core::job::{JobKind, job_key};
 ///
 /// let key = job_key(&JobKind::DOWNLOAD, "w-123", "a-456", "https://example.org/paper.pdf");
 /// assert_eq!(key, "67f7640f888de7a2f799069aeaced920e858c52b5926d4414a680f6ac609e438");
-/// assert_ne!(key, job_key(&JobKind::new("enrich")?, "w-123", "a-456", "https://example.org/paper.pdf"));
+/// for other in ["enrich", "artifact"] {
+///     assert_ne!(key, job_key(&JobKind::new(other)?, "w-123", "a-456", "https://example.org/paper.pdf"));
+/// }
 /// # Ok::<(), hapax_core::Invalid>(())
 /// ```
 ///
@@ -27,10 +33,11 @@ use crate::error::Invalid;
 /// Never: strings and a small number always have a canonical form.
 #[must_use]
 pub fn job_key(kind: &JobKind, work_id: &str, artifact_id: &str, canonical_url: &str) -> String {
-    let role = if kind.is_download() {
-        "artifact"
-    } else {
-        kind.as_str()
+    let role = match kind.as_str() {
+        _ if kind.is_download() => ROLE_OF_DOWNLOADS,
+        // No kind holds a colon.
+        ROLE_OF_DOWNLOADS => "kind:artifact",
+        other => other,
     };
     let preimage = serde_json::json!({
         "v": 1,

@@ -54,7 +54,7 @@ fn word(verdict: &Verdict<'_>) -> &'static str {
         Verdict::Conflict(_) => "conflict",
         Verdict::Lost(Doubt::RunnerDied) => "lost: runner died",
         Verdict::Lost(Doubt::OutcomeUnknown) => "lost: outcome unknown",
-        Verdict::Lost(Doubt::ResponseNotStored) => "lost: response not stored",
+        Verdict::Lost(Doubt::ResponseNotStored(_)) => "lost: response not stored",
         Verdict::Erased => "erased",
     }
 }
@@ -271,6 +271,29 @@ fn a_replay_is_only_for_the_principal_who_asked() {
             ..claim(2, b"asked", OnLost::Retry)
         };
         assert_eq!(word(&decide(Some(&settled), &asked, at(2))), expected);
+    }
+}
+
+/// Nobody knows yet whether the first caller's credential is any good: if it is refused, the key is free.
+#[test]
+fn while_somebody_else_acts_under_a_key_it_is_busy_and_no_conflict() {
+    let bob = |asked: &[u8]| Claim {
+        principal: Some(Principal::of(b"bob")),
+        ..claim(2, asked, OnLost::Retry)
+    };
+    for on_lost in [OnLost::Retry, OnLost::Hold] {
+        let record = held(on_lost);
+        for asked in [&b"asked"[..], b"other"] {
+            let told = |seconds| word(&decide(Some(&record), &bob(asked), at(seconds)));
+            assert_eq!((told(0), told(29)), ("busy", "busy"));
+            // Whoever held it may have done something: that is not for others to repeat.
+            assert_eq!((told(30), told(31)), ("conflict", "conflict"));
+            let freed = record.freed(at(1));
+            assert_eq!(
+                word(&decide(Some(&freed), &bob(asked), at(2))),
+                "grant fresh"
+            );
+        }
     }
 }
 

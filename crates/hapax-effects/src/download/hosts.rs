@@ -105,7 +105,9 @@ impl Hosts {
 
     fn host(&self, url: &Url) -> Arc<Host> {
         let port = url.port_or_known_default().unwrap_or(0);
-        let name = format!("{}:{port}", url.host_str().unwrap_or_default());
+        // With or without the dot of the root it is the same host.
+        let name = url.host_str().unwrap_or_default().trim_end_matches('.');
+        let name = format!("{name}:{port}");
         let mut hosts = locked(&self.known);
         if hosts.len() >= HOSTS_KEPT {
             hosts.retain(|_, host| {
@@ -203,6 +205,28 @@ mod tests {
         }
         let alone = Hosts::new(4, false);
         assert_eq!(turns_of(&alone, ADA, 9).await.len(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_spelling_of_a_host_brings_more_turns_or_ends_its_rest() {
+        let hosts = Hosts::new(1, true);
+        let one = hosts.host(&url("http://example.org/"));
+        for same in [
+            "http://example.org./",
+            "http://EXAMPLE.ORG.:80/a",
+            "http://example.org../",
+            "http://example\u{3002}org/",
+            "http://ex%61mple.org./",
+            "http://e\u{ad}xample.org/",
+        ] {
+            assert!(Arc::ptr_eq(&one, &hosts.host(&url(same))), "{same}");
+        }
+        for other in ["http://example.org:81/", "http://www.example.org/"] {
+            assert!(!Arc::ptr_eq(&one, &hosts.host(&url(other))), "{other}");
+        }
+        hosts.rest(&url("http://example.org/"), Duration::from_secs(50));
+        let dotted = url("http://example.org./");
+        assert!(hosts.turn((&dotted, ADA), Duration::ZERO).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use hapax::layer::{
     parse_key, route_pattern,
 };
 use hapax::problem::Problem;
-use hapax_core::{Cause, Claim, Key, Policy, Principal, Scope, Tenant};
+use hapax_core::{Cause, Claim, Key, NotKept, Policy, Principal, Scope, Tenant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -196,6 +196,10 @@ struct More {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<&'static str>,
+    /// Why the answer is not stored: too_large, stream or trailers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    why: Option<&'static str>,
 }
 
 /// Claims a key for a request. What it gets is an `action` for the caller: run the request, or answer as is said.
@@ -262,6 +266,7 @@ pub(super) async fn claim(
         Claimed::Lost(doubt) => {
             answer.action = "in_doubt";
             more.reason = Some(doubt.as_str());
+            more.why = doubt.not_kept().map(NotKept::as_str);
             answer.expires_at = expires_at(&app, &claim).await?;
         }
     }

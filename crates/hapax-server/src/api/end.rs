@@ -8,7 +8,9 @@ use axum::http::StatusCode;
 use hapax::Settled;
 use hapax::layer::Route;
 use hapax::problem::Problem;
-use hapax_core::{Epoch, Lease, Outcome, Owner, Record, State as Stored, Tenant, Version};
+use hapax_core::{
+    Doubt, Epoch, Lease, NotKept, Outcome, Owner, Record, State as Stored, Tenant, Version,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -28,7 +30,7 @@ pub(super) struct CompleteBody {
     /// The token of the claim.
     token: String,
     /// The status that was answered. One that says "try again" (5xx, 408, 425, 429), or that a credential was refused (401,
-    /// 403, 407), gives the key back.
+    /// 403, 407), gives the key back. One of the route's `on_status_hold` leaves it in doubt.
     #[schema(minimum = 200, maximum = 599)]
     status: u16,
     #[serde(default)]
@@ -41,6 +43,27 @@ pub(super) struct CompleteBody {
     /// recorded, and a replay answers `IDEMPOTENCY_IN_DOUBT` with the reason `response_not_stored`.
     #[serde(default = "yes")]
     stored: bool,
+    /// Why it cannot be kept, where `stored` is false.
+    why: Option<WhyNot>,
+}
+
+/// Why an answer cannot be kept.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WhyNot {
+    TooLarge,
+    Stream,
+    Trailers,
+}
+
+impl From<WhyNot> for NotKept {
+    fn from(why: WhyNot) -> Self {
+        match why {
+            WhyNot::TooLarge => Self::TooLarge,
+            WhyNot::Stream => Self::Stream,
+            WhyNot::Trailers => Self::Trailers,
+        }
+    }
 }
 
 const fn yes() -> bool {
@@ -51,7 +74,7 @@ const fn yes() -> bool {
 #[derive(Serialize, ToSchema)]
 pub(super) struct Completed {
     pub(super) id: String,
-    /// `settled`, or `released`: the next claim runs as new.
+    /// `settled`, or `released`: the next claim runs as new, or `in_doubt`: nobody runs it before a person decides.
     #[schema(value_type = CompletedState)]
     pub(super) state: &'static str,
     /// Whether the same was said before.
@@ -63,7 +86,7 @@ pub(super) struct Completed {
     request_body(content = CompleteBody, example = json!({
         "token": "1760000000000000-0123456789abcdef0123456789abcdef", "status": 201, "body": {"hold": 7}
     })),
-    responses((status = 200, description = "It is recorded, or given back.", body = Completed)),
+    responses((status = 200, description = "It is recorded, given back, or in doubt.", body = Completed)),
     extensions(("x-codes" = json!(["lease_lost"]))))]
 pub(super) async fn complete(
     State(app): State<App>,
@@ -75,8 +98,9 @@ pub(super) async fn complete(
     let record = found(&app, tenant, id).await?;
     let route = app.route(&record.scope.space);
     let given = payload.outcome(body.status, &body.headers, route)?;
-    let is_final = is_final(route, given.status);
-    let outcome = kept(given, body.stored, route.max_response_bytes);
+    let end = End::of(route, given.status);
+    let unwanted = (!body.stored).then_some(body.why);
+    let outcome = kept(given, unwanted, route.max_response_bytes);
     let lease = match held(record, &body.token) {
         Held::Yes(lease) => *lease,
         Held::Settled(recorded) if *recorded == outcome => {
@@ -84,16 +108,23 @@ pub(super) async fn complete(
         }
         Held::Settled(_) | Held::No => return Err(lease_lost().into()),
     };
-    if !is_final {
-        return if app.observer.release(&app.engine, lease).await? {
-            Ok(completed(id, "released", false))
-        } else {
-            Err(lease_lost().into())
-        };
-    }
-    match app.observer.settle(&app.engine, lease, outcome).await? {
-        Settled::Recorded(_) => Ok(completed(id, "settled", false)),
-        Settled::Lost(_) => Err(lease_lost().into()),
+    let (observer, engine) = (&app.observer, &app.engine);
+    let is_written = match end {
+        End::Settled => matches!(
+            observer.settle(engine, lease, outcome).await?,
+            Settled::Recorded(_)
+        ),
+        End::Released => observer.release(engine, lease).await?,
+        End::InDoubt => {
+            observer
+                .hold_in_doubt(engine, lease, Doubt::OutcomeUnknown)
+                .await?
+        }
+    };
+    if is_written {
+        Ok(completed(id, end.as_str(), false))
+    } else {
+        Err(lease_lost().into())
     }
 }
 
@@ -106,21 +137,49 @@ fn completed(id: Id, state: &'static str, replayed: bool) -> Answer<Completed> {
     })
 }
 
-/// Whether an answer with this status is recorded. Any other says "try again", or refuses a credential, and gives the key
-/// back.
-fn is_final(route: &Route, status: u16) -> bool {
-    StatusCode::from_u16(status).is_ok_and(|status| route.store_statuses.holds(status))
+/// How an answer ends the claim.
+#[derive(Clone, Copy)]
+enum End {
+    Settled,
+    /// It says "try again", or refuses a credential.
+    Released,
+    /// It does not say whether the request was carried out.
+    InDoubt,
 }
 
-/// The outcome as far as it is kept: with its body, if that is wanted and not over `most` bytes.
-fn kept(outcome: Outcome, is_wanted: bool, most: usize) -> Outcome {
-    let bytes = outcome.whole().map_or(0, bytes::Bytes::len);
-    if is_wanted && bytes <= most {
-        return outcome;
+impl End {
+    fn of(route: &Route, status: u16) -> Self {
+        match StatusCode::from_u16(status) {
+            Ok(status) if route.on_status_hold.holds(status) => Self::InDoubt,
+            Ok(status) if route.store_statuses.holds(status) => Self::Settled,
+            Ok(_) | Err(_) => Self::Released,
+        }
     }
-    Outcome {
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Released => "released",
+            Self::InDoubt => "in_doubt",
+        }
+    }
+}
+
+/// The outcome as far as it is kept: with its body, unless that is unwanted, for what reason ever, or over `most` bytes.
+fn kept(outcome: Outcome, unwanted: Option<Option<WhyNot>>, most: usize) -> Outcome {
+    let bytes = outcome.whole().map_or(0, bytes::Bytes::len);
+    let reason = match unwanted {
+        None if bytes <= most => return outcome,
+        None => Some(NotKept::TooLarge),
+        Some(why) => why.map(NotKept::from),
+    };
+    let unkept = Outcome {
         headers: outcome.headers,
         ..Outcome::not_kept(outcome.status)
+    };
+    match reason {
+        Some(reason) => unkept.because(reason),
+        None => unkept,
     }
 }
 

@@ -118,11 +118,14 @@ fn bold<'t>(from: &'t str, folder: &str) -> Option<(String, &'t str)> {
 fn link<'t>(from: &'t str, folder: &str) -> Option<(String, &'t str)> {
     let (text, after) = from.strip_prefix('[')?.split_once("](")?;
     let (to, after) = after.split_once(')')?;
-    let to = match to.strip_suffix(".md") {
-        Some(page) if !page.contains('/') => format!("{folder}/{page}"),
-        Some(_) | None => to.to_owned(),
-    };
     let shown = inline(text, folder);
+    let page = to.strip_suffix(".md").filter(|page| !page.contains('/'));
+    let to = match page {
+        Some(page) => format!("{folder}/{page}"),
+        None if to.contains("://") => to.to_owned(),
+        // Other pages are in the repository, and served by nobody.
+        None => return Some((shown, after)),
+    };
     Some((format!("<a href=\"{}\">{shown}</a>", escaped(&to)), after))
 }
 
@@ -146,9 +149,9 @@ mod tests {
 
     #[test]
     fn what_the_pages_use_is_rendered_and_nothing_of_them_becomes_markup() {
-        let page = "# a_code\n\nHTTP 409, see\n[other](other.md).\n\n- one `a|b`\n  and more\n- **two**\n\n\
+        let page = "# a_code\n\nHTTP 409, see\n[other](other.md), [the *rest*](../a/rest.md#x) and [s](https://s.example/).\n\n- one `a|b`\n  and more\n- **two**\n\n\
                     | reason | rule |\n|---|---|\n| `x|y` | <b> & \"q\" |\n\n```sh\ncurl '<URL>'\n\nexit\n```\n2 * 3 [x] `\n";
-        let expected = "<h1>a_code</h1>\n<p>HTTP 409, see <a href=\"/e/other\">other</a>.</p>\n\
+        let expected = "<h1>a_code</h1>\n<p>HTTP 409, see <a href=\"/e/other\">other</a>, the *rest* and <a href=\"https://s.example/\">s</a>.</p>\n\
                         <ul>\n<li>one <code>a|b</code> and more</li>\n<li><strong>two</strong></li>\n</ul>\n\
                         <div class=\"wide\"><table>\n<thead><tr><th>reason</th><th>rule</th></tr>\n</thead>\n\
                         <tbody><tr><td><code>x|y</code></td><td>&lt;b&gt; &amp; &quot;q&quot;</td></tr>\n</tbody>\n</table></div>\n\

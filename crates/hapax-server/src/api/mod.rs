@@ -140,6 +140,11 @@ pub(crate) fn health_routes(app: &App, gate: &Arc<Gate>) -> Router {
         .route("/ready", get(health::ready))
         .route("/version", get(health::version))
         .route("/docs/errors/{code}", get(docs::error_page))
+        .route("/docs/assets/{name}", get(reference::asset))
+        // Neither reference nor dashboard are here; each way back of a page leads to the list.
+        .route("/docs/errors", get(docs::error_list))
+        .route("/docs", get(docs::error_list))
+        .route("/", get(docs::error_list))
         .route(
             "/metrics",
             get(health::metrics).route_layer(from_fn_with_state(Arc::clone(gate), authenticate)),

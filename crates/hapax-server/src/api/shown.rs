@@ -5,6 +5,7 @@ use data_encoding::BASE64;
 use hapax_core::Outcome;
 use hapax_core::canonical::Path;
 use hapax_core::diff::masked;
+use hapax_core::outcome::NOT_KEPT;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -22,7 +23,7 @@ pub(crate) struct ShownBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     body_base64: Option<String>,
-    /// It was too large to keep.
+    /// It could not be kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     body_omitted: bool,
     /// It is there, and this reader may not see it.
@@ -129,7 +130,11 @@ impl Shown {
 
 fn shown_headers(outcome: &Outcome) -> Value {
     let mut headers = Map::new();
-    for (name, value) in outcome.headers.iter().filter(|(name, _)| name != FORM) {
+    for (name, value) in outcome
+        .headers
+        .iter()
+        .filter(|(name, _)| name != FORM && name != NOT_KEPT)
+    {
         let value = String::from_utf8_lossy(value);
         let joined = match headers.get(name).and_then(Value::as_str) {
             Some(before) => format!("{before}, {value}"),

@@ -71,6 +71,14 @@ impl Report {
                 rows.push(("ttl", format!("{} s", policy.ttl.as_secs())));
                 rows.push(("wait", format!("{} ms", policy.wait.as_millis())));
                 rows.push(("on_lost", self.on_lost()));
+                let holding = route.on_status_hold.words();
+                if !holding.is_empty() {
+                    let meaning = "such an answer leaves the key in doubt";
+                    rows.push((
+                        "on_status_hold",
+                        format!("{}: {meaning}", holding.join(", ")),
+                    ));
+                }
             }
         }
         rows.push(("why", self.why()));
@@ -98,6 +106,7 @@ impl Report {
             "wait_ms": policy.map(|policy| policy.wait.as_millis()),
             "on_lost": policy.map(|policy| policy.on_lost.as_str()),
             "on_lost_proxy": self.on_lost_proxy.map(OnLost::as_str),
+            "on_status_hold": route.as_ref().map(|route| route.on_status_hold.words()),
             "entry": entry,
             "why": self.why(),
         })

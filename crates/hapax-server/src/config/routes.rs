@@ -151,6 +151,7 @@ mod tests {
             redact = ["customer.phone"]
             store_headers = ["X-Cost"]
             store_statuses = ["2xx", 404]
+            on_status_hold = [502, "504"]
             max_body_bytes = 10
             max_response_bytes = 20
             subject = "/customer/id"
@@ -176,6 +177,9 @@ mod tests {
         assert_eq!(route.store_headers[0], "x-cost");
         assert!(route.store_statuses.holds(StatusCode::NOT_FOUND));
         assert!(!route.store_statuses.holds(StatusCode::CONFLICT));
+        assert!(route.on_status_hold.holds(StatusCode::BAD_GATEWAY));
+        assert!(route.on_status_hold.holds(StatusCode::GATEWAY_TIMEOUT));
+        assert!(!route.on_status_hold.holds(StatusCode::SERVICE_UNAVAILABLE));
         assert_eq!((route.max_body_bytes, route.max_response_bytes), (10, 20));
         assert_eq!(route.subject.as_deref(), Some("/customer/id"));
         let longest = routes.find("PUT:customers-{id}-notes").unwrap();
@@ -301,6 +305,10 @@ mod tests {
             ("store_headers = ['Set-Cookie']", "store_headers"),
             ("store_statuses = ['6xx']", "store_statuses"),
             ("store_statuses = [99]", "store_statuses"),
+            ("on_status_hold = [200]", "on_status_hold"),
+            ("on_status_hold = ['2xx']", "on_status_hold"),
+            ("on_status_hold = [502, 401]", "on_status_hold"),
+            ("on_status_hold = ['no']", "on_status_hold"),
             ("max_body_bytes = 0", "max_body_bytes"),
             ("max_response_bytes = 99999999999", "max_response_bytes"),
             ("subject = 'customer.id'", "subject"),

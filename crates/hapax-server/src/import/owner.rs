@@ -39,6 +39,9 @@ impl Owner {
         let Some(first) = names.next() else {
             return Self::Default;
         };
+        if is_short_for_a_uuid(&first) {
+            return Self::Nobody;
+        }
         if !first.eq_ignore_ascii_case(TENANTS) {
             return named(&first).map_or(Self::Default, Self::Named);
         }
@@ -48,10 +51,22 @@ impl Owner {
 }
 
 /// The name as the laxest file system reads it: letter case does not count, a ligature is its letters, and what it
-/// overlooks, as a zero-width joiner, is not there. It only ever takes more names for those of tenants.
+/// overlooks, as a zero-width joiner or dots and spaces at the end, is not there. It only ever takes more names for those
+/// of tenants.
 fn plain(name: &OsStr) -> String {
     let upper = name.to_string_lossy().to_uppercase();
-    upper.chars().filter(char::is_ascii).collect()
+    let ascii: String = upper.chars().filter(char::is_ascii).collect();
+    ascii.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// Whether a FAT file system may take the name for that of a folder called by a UUID: `A1B2C3~1`.
+fn is_short_for_a_uuid(name: &str) -> bool {
+    name.split_once('~').is_some_and(|(head, number)| {
+        (1..=6).contains(&head.len())
+            && head.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// The UUID that a name spells, in whichever form.
@@ -81,6 +96,9 @@ mod tests {
             format!("urn:uuid:{ADA}"),
             ADA.replacen("ff", "\u{fb00}", 1),
             ADA.replacen('a', "\u{200d}a", 1),
+            format!("{ADA}."),
+            format!("{ADA}. ."),
+            format!("{ADA}.\u{200d}"),
             simple,
         ] {
             assert_eq!(at(&name), ada, "{name}");
@@ -91,6 +109,8 @@ mod tests {
                 "Tenants",
                 "tenant\u{17f}",
                 "ten\u{ad}ants",
+                "tenants.",
+                "TENANTS .",
             ] {
                 assert_eq!(at(&format!("{tenants}/{name}/a.mbox")), ada, "{name}");
             }
@@ -104,6 +124,9 @@ mod tests {
             "tenants/a.mbox",
             "TENANTS/ada/a.mbox",
             "tenants/tenants",
+            "A1B2C3~1/a.mbox",
+            "a1f3b2~12",
+            "tenants/A1B2C3~1/a.mbox",
         ] {
             assert_eq!(at(path), Owner::Nobody, "{path}");
         }
@@ -114,6 +137,9 @@ mod tests {
             "a.mbox",
             "ada/a.mbox",
             "tenants.mbox",
+            "tenants.old/a.mbox",
+            "a~/a.mbox",
+            "backup~1.mbox",
             &in_a_folder,
             &by_ending,
         ] {

@@ -118,8 +118,14 @@ pub(super) fn strip_answer(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
     }
+    // The announcement of trailers goes on with them, and only a chunked body has any.
+    let trailer = headers.get(TRAILER).cloned();
+    let trailer = trailer.filter(|_| headers.contains_key(TRANSFER_ENCODING));
     strip_hop_by_hop(headers);
     headers.remove(TE);
+    if let Some(trailer) = trailer {
+        headers.insert(TRAILER, trailer);
+    }
 }
 
 /// Adds `value` to the list that a header holds.

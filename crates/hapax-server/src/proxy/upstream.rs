@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use hapax::layer::RequestBody;
+use hapax::layer::{NotRun, RequestBody};
 use hapax::problem::Problem;
 use http::header::{CONNECTION, HOST, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{Request, StatusCode, Version};
@@ -29,10 +29,6 @@ use crate::busy::is_event_stream;
 use crate::config::proxy::{Host, Proxy, Times};
 use crate::problem::Refusal;
 use crate::serve::{Handover, Peer};
-
-/// The status of a refusal before anything was sent, until it gets its form. No route can record it, so the
-/// layer always gives the key back.
-const NOTHING_SENT: u16 = 999;
 
 /// The service behind the proxy. It is cloned for every request.
 #[derive(Clone)]
@@ -258,9 +254,7 @@ fn timed_out(connected: bool, started: Instant) -> Result<Response, Unanswered> 
 /// A refusal that gives the key back whatever the route says: the upstream knows nothing of the request.
 fn nothing_sent(problem: Problem) -> Response {
     let mut response = Refusal::from(problem).into_response();
-    if let Ok(status) = StatusCode::from_u16(NOTHING_SENT) {
-        *response.status_mut() = status;
-    }
+    response.extensions_mut().insert(NotRun);
     response
 }
 

@@ -19,7 +19,7 @@ use page::{Shown, Step};
 use stage::Stage;
 
 /// Every page that is run, in the order of its number.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "docs/operations.md",
     "docs/guides/protect-an-api.md",
@@ -34,6 +34,7 @@ const PAGES: [&str; 15] = [
     "docs/guides/encryption.md",
     "docs/guides/dashboard.md",
     "docs/guides/cors.md",
+    "docs/guides/neighbours.md",
     "docs/guides/command-line.md",
 ];
 
@@ -121,6 +122,11 @@ fn the_guide_to_the_proxy_runs() {
 #[test]
 fn the_guide_to_cors_runs() {
     run("docs/guides/cors.md");
+}
+
+#[test]
+fn the_guide_to_neighbours_runs() {
+    run("docs/guides/neighbours.md");
 }
 
 #[test]

@@ -44,21 +44,6 @@ fn a_repeated_call_is_answered_from_the_ledger() {
 }
 
 #[test]
-fn a_refusal_of_the_handler_is_replayed_as_it_was_sent() {
-    let server = Server::start();
-    let bearer = format!("Bearer {}", server.token());
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("idempotency-key", "bad"),
-    ];
-    let first = server.send("POST", "/v1/echo", &headers, b"[1,]");
-    assert_eq!(first.refusal(), (400, "bad_json".to_owned()));
-    let again = server.send("POST", "/v1/echo", &headers, b"[1,]");
-    assert_eq!((again.status, &again.body), (400, &first.body));
-    assert_eq!(again.header("idempotency-replayed"), Some("true"));
-}
-
-#[test]
 fn a_replay_survives_a_kill() {
     let server = Server::start();
     let bearer = format!("Bearer {}", server.token());

@@ -134,6 +134,27 @@ fn an_answer_that_cannot_be_kept_is_recorded_as_given() {
     let again = claim(&server, &pay("k", 10));
     assert_eq!(again["action"], "in_doubt", "{again}");
     assert_eq!(again["reason"], "response_not_stored", "{again}");
+    assert_eq!(again.get("why"), None, "nobody said");
+
+    let granted = claim(&server, &pay("streamed", 10));
+    let told = json!({"token": granted["token"], "status": 200, "stored": false, "why": "stream"});
+    let answer = post(&server, &granted["id"], "complete", &told).json();
+    assert_eq!(answer["state"], "settled");
+    let again = claim(&server, &pay("streamed", 10));
+    assert_eq!(
+        (&again["reason"], &again["why"]),
+        (&json!("response_not_stored"), &json!("stream"))
+    );
+    let shown = server.owner(
+        "GET",
+        &format!("/v1/keys/{}", granted["id"].as_str().unwrap()),
+        "",
+    );
+    assert!(
+        !shown.text().contains("x-hapax-not-kept"),
+        "{}",
+        shown.text()
+    );
 }
 
 #[test]

@@ -191,3 +191,15 @@ fn routes_test_prints_lines_for_people_and_refuses_what_is_no_path() {
     let wrong = refused(&["routes", "test", "POST", "payments", "--config", file], 2);
     assert!(wrong.contains("begin it with a slash"), "{wrong}");
 }
+
+#[test]
+fn routes_test_shows_which_statuses_leave_a_key_in_doubt() {
+    let config = "[[routes]]\npattern = 'POST:pay'\non_status_hold = [502, 504]\n";
+    let pay = tested(config, "POST", "/pay");
+    assert_eq!(pay["on_status_hold"], json!(["502", "504"]));
+    assert_eq!(tested("", "POST", "/pay")["on_status_hold"], json!([]));
+    let (_folder, file) = file(config);
+    let said = succeed(&["routes", "test", "POST", "/pay", "--config", path(&file)]);
+    let line = "on_status_hold\t502, 504: such an answer leaves the key in doubt\n";
+    assert!(said.contains(line), "{said}");
+}

@@ -7,6 +7,7 @@ mod keyed;
 mod late;
 mod passing;
 mod refused;
+mod streams;
 pub(crate) mod upstream;
 
 use std::net::SocketAddr;

@@ -42,6 +42,55 @@ fn what_is_not_in_the_table_passes(store: Store) {
     assert_ne!(first["id"], second["id"], "it runs each time");
 }
 
+fn a_refusal_of_the_servers_own_binds_no_key(store: Store) {
+    let server = store.serve("body_bytes_max = 4096\n");
+    let (json, text) = ("application/json", "text/plain");
+    let large = format!("\"{}\"", "x".repeat(4096));
+    for (key, content_type, body, refusal) in [
+        ("form", json, "[1,]", (400, "bad_json")),
+        ("type", text, "hello", (415, "unsupported_media_type")),
+        ("size", json, large.as_str(), (413, "payload_too_large")),
+    ] {
+        let send = |content_type, body| {
+            let headers = [("idempotency-key", key), ("content-type", content_type)];
+            echo(&server, &headers, body)
+        };
+        for _ in 0..2 {
+            let refused = send(content_type, body);
+            let (status, code) = refusal;
+            assert_eq!(refused.refusal(), (status, code.to_owned()));
+            assert_eq!(refused.header("idempotency-replayed"), None, "{key}");
+        }
+        let corrected = send(json, r#"{"a":1}"#);
+        assert_eq!(corrected.status, 200, "{key}: {}", corrected.text());
+        let again = send(json, r#"{"a":1}"#);
+        assert_eq!(again.body, corrected.body);
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
+        assert_eq!(send(json, "[]").status, 409, "now it is bound");
+    }
+}
+
+fn a_batch_that_is_refused_binds_no_key(store: Store) {
+    let server = store.serve("");
+    let send = |body: &str| {
+        let bearer = format!("Bearer {}", server.token());
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("idempotency-key", "batch"),
+            ("content-type", "application/json"),
+        ];
+        server.send("POST", "/enrich/t1/batch", &headers, body.as_bytes())
+    };
+    let refused = send(r#"{"items":7}"#);
+    assert_eq!(
+        refused.refusal(),
+        (400, "schema_validation_failed".to_owned())
+    );
+    let corrected = send(r#"{"items":[]}"#);
+    assert_ne!(corrected.status, 409, "{}", corrected.text());
+    assert_eq!(corrected.header("idempotency-replayed"), None);
+}
+
 fn a_derived_key_makes_equal_requests_one(store: Store) {
     let server = store.serve("[[routes]]\npattern = 'POST:echo'\nderive = true\n");
     let first = echo(&server, &[], r#"{"a":1,"b":2}"#);
@@ -115,6 +164,27 @@ fn a_remote_claim_follows_its_route(store: Store) {
     assert_eq!(claim(&server, &unlisted)["action"], "process");
 }
 
+fn a_conflict_of_a_remote_claim_says_what_differs(store: Store) {
+    let server = store.serve("");
+    let request = json!({
+        "key": "k", "method": "PUT", "path": "/v1/customers/7", "body": {"a": 1}, "principal": "ann"
+    });
+    assert_eq!(claim(&server, &request)["action"], "process");
+    for (name, value, part) in [
+        ("path", json!("/v1/customers/8"), "path"),
+        ("path", json!("/v1/customers/7?dry=1"), "query"),
+        ("body", json!({"a": 2}), "body"),
+        ("content_type", json!("text/plain"), "content_type"),
+        ("principal", json!("bob"), "principal"),
+    ] {
+        let mut other = request.clone();
+        other[name] = value;
+        let answer = claim(&server, &other);
+        assert_eq!(answer["action"], "conflict", "{answer}");
+        assert_eq!(answer["conflict"]["differs"], json!([part]), "{answer}");
+    }
+}
+
 fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) {
     let server = store.serve(
         "[[routes]]\npattern = 'POST:picky'\nstore_statuses = ['2xx']\nmax_response_bytes = 10\nmax_body_bytes = 30\n",
@@ -131,10 +201,33 @@ fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) 
         (&again["action"], &again["reason"]),
         (&json!("in_doubt"), &json!("response_not_stored"))
     );
+    assert_eq!(again["why"], "too_large");
 
     let large = json!({"key": "l", "method": "POST", "path": "/picky", "body": "x".repeat(31)});
     let answer = server.owner("POST", "/v1/keys/claim", &large.to_string());
     assert_eq!(answer.refusal(), (413, "payload_too_large".to_owned()));
+}
+
+fn an_ambiguous_status_leaves_a_remote_claim_in_doubt(store: Store) {
+    let server = store.serve("[[routes]]\npattern = 'POST:gateway'\non_status_hold = [502]\n");
+    let request = json!({"key": "k", "method": "POST", "path": "/gateway", "body": 1});
+    let granted = claim(&server, &request);
+    let answered = json!({"token": granted["token"], "status": 502});
+    for _ in 0..2 {
+        let done = post(&server, &granted["id"], "complete", &answered).json();
+        assert_eq!(done["state"], "in_doubt", "{done}");
+    }
+    let again = claim(&server, &request);
+    assert_eq!(
+        (&again["action"], &again["reason"]),
+        (&json!("in_doubt"), &json!("outcome_unknown"))
+    );
+    let release = json!({"release": true});
+    assert_eq!(
+        post(&server, &granted["id"], "settle", &release).status,
+        200
+    );
+    assert_eq!(claim(&server, &request)["action"], "process");
 }
 
 fn a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too(store: Store) {
@@ -157,10 +250,14 @@ fn a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too(store: Store) {
 on_both_stores![
     the_table_rules_the_servers_own_writes,
     what_is_not_in_the_table_passes,
+    a_refusal_of_the_servers_own_binds_no_key,
+    a_batch_that_is_refused_binds_no_key,
     a_derived_key_makes_equal_requests_one,
     the_ietf_profile_speaks_as_the_draft_does,
     a_remote_claim_follows_its_route,
+    a_conflict_of_a_remote_claim_says_what_differs,
     a_route_says_which_answers_are_final_and_how_large_they_may_be,
+    an_ambiguous_status_leaves_a_remote_claim_in_doubt,
     a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too,
 ];
 
@@ -173,6 +270,8 @@ fn a_table_that_cannot_be_followed_stops_the_start_and_is_named() {
         ("on_lost = 'maybe'", "on_lost"),
         ("mismatch_status = 400", "mismatch_status"),
         ("store_headers = ['set-cookie']", "store_headers"),
+        ("on_status_hold = [200]", "on_status_hold"),
+        ("on_status_hold = [403]", "on_status_hold"),
         ("nonsense = 1", "nonsense"),
     ] {
         std::fs::write(

@@ -118,10 +118,10 @@ $$;
 
 REVOKE ALL ON FUNCTION cleanup_expired_idempotency_keys(interval) FROM PUBLIC;
 
--- Whatever path the caller searches, these are the tables of this ledger.
+-- Whatever path the caller searches, these are the tables of this ledger, and the functions are PostgreSQL's own.
 DO $$
 BEGIN
-    EXECUTE format('ALTER FUNCTION cleanup_expired_idempotency_keys(interval) SET search_path = %I, pg_catalog, pg_temp',
+    EXECUTE format('ALTER FUNCTION cleanup_expired_idempotency_keys(interval) SET search_path = pg_catalog, %I, pg_temp',
                    current_schema());
 END
 $$;

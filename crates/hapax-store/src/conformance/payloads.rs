@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_core::{
-    Body, Key, OnLost, Outcome, Policy, Principal, Request, Space, State, Swap, Tenant,
+    Body, Doubt, Key, NotKept, OnLost, Outcome, Policy, Principal, Request, Space, State, Swap,
+    Tenant,
 };
 
 use super::subject::{Subject, Taken, copy, space};
@@ -52,13 +53,16 @@ pub async fn an_omitted_body_is_not_an_empty_one(subject: &Subject) {
     let claim = subject.claim("k");
     assert!(
         subject
-            .settle(subject.take(&claim).await.lease(), Outcome::not_kept(200))
+            .settle(
+                subject.take(&claim).await.lease(),
+                Outcome::not_kept(200).because(NotKept::Trailers)
+            )
             .await
     );
 
     assert!(matches!(
         subject.take(&subject.again(&claim)).await,
-        Taken::Lost(hapax_core::Doubt::ResponseNotStored)
+        Taken::Lost(Doubt::ResponseNotStored(Some(NotKept::Trailers)))
     ));
     let stored = subject.stored(&claim).await.expect("it is stored");
     assert!(

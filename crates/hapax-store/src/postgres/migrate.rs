@@ -13,7 +13,7 @@ static ALL: &[Migration] = migrations!("postgres":
         "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions",
         "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks",
         "0016_ended_session", "0017_shared_secret", "0018_doubtful_ops", "0019_reruns_and_readers", "0020_job_backoff",
-        "0021_named_tokens", "0023_stored_masks");
+        "0021_named_tokens", "0022_stored_masks");
 
 const PIN_SCHEMA: &str = include_str!("../../sql/postgres/pin_schema.sql");
 const TABLE: &str = include_str!("../../sql/postgres/migration_table.sql");

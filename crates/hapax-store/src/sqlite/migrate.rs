@@ -16,7 +16,7 @@ static ALL: &[Migration] = migrations!("sqlite":
         "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions",
         "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks",
         "0016_ended_session", "0017_shared_secret", "0018_doubtful_ops", "0019_reruns_and_readers", "0020_job_backoff",
-        "0021_named_tokens", "0023_stored_masks");
+        "0021_named_tokens", "0022_stored_masks");
 
 /// The migration that takes the jobs of an older program over.
 const JOBS: i64 = 5;
@@ -75,8 +75,16 @@ pub(super) fn migrate(connection: &mut Connection, now: Time) -> Result<Vec<&'st
     transaction
         .execute_batch(TABLE)
         .map_err(|error| failed(OPERATION, error))?;
+    let mut old = None;
     for migration in &todo {
+        if migration.number == JOBS {
+            old = import::aside(&transaction)?;
+        }
         run(&transaction, migration, is_new, now)?;
+    }
+    // Last: its rows are written with the columns of today.
+    if let Some(old) = old {
+        import::copy(&transaction, &old, now)?;
     }
     transaction
         .commit()
@@ -90,10 +98,6 @@ fn run(
     is_new: bool,
     now: Time,
 ) -> Result<(), Error> {
-    let old = match migration.number {
-        JOBS => import::aside(connection)?,
-        _ => None,
-    };
     let sql = match migration.number {
         T1 if is_new => T1_IN_A_NEW_FILE,
         _ => migration.sql,
@@ -107,13 +111,9 @@ fn run(
         ];
         connection.execute(RECORD, row)
     });
-    ran.map_err(|error| {
+    ran.map(drop).map_err(|error| {
         Error::new(Kind::Unavailable, OPERATION).because(format!("{}: {error}", migration.name))
-    })?;
-    match old {
-        Some(old) => import::copy(connection, &old, now),
-        None => Ok(()),
-    }
+    })
 }
 
 fn todo(connection: &Connection) -> Result<Vec<&'static Migration>, Error> {
@@ -211,7 +211,7 @@ mod tests {
                 JOB_INSERT,
                 params![
                     tenant, name, name, "k", "", state, standing, none, none, 0, 0, 0, 5, 0, 0, 0,
-                    "", "", "", 0, 0
+                    "", "", "", 0, 0, none
                 ],
             )
         };

@@ -200,7 +200,7 @@ impl SqliteLedger {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("ledger.db");
-    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0016_ended_session", "0017_shared_secret", "0018_doubtful_ops", "0019_reruns_and_readers", "0020_job_backoff", "0021_named_tokens", "0023_stored_masks"]);
+    /// assert_eq!(hapax_store::SqliteLedger::migrate(&path)?, ["0001_idempotency_keys", "0002_token", "0003_audit", "0004_tenant_key", "0005_job", "0006_snapshot", "0007_entry", "0008_t1", "0009_lists", "0010_questions", "0011_shared_cache", "0012_job_queue", "0013_fewer_indexes", "0014_words_in_bulk", "0015_cheaper_checks", "0016_ended_session", "0017_shared_secret", "0018_doubtful_ops", "0019_reruns_and_readers", "0020_job_backoff", "0021_named_tokens", "0022_stored_masks"]);
     /// assert!(hapax_store::SqliteLedger::migrate(&path)?.is_empty(), "each runs once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -50,6 +50,8 @@ pub struct Conflict {
     pub current_hash: Option<String>,
     /// The content hash of the first request, shortened.
     pub original_hash: Option<String>,
+    /// Which parts differ: body, path, query, method, content_type, principal. Empty where the server does not say.
+    pub differs: Vec<String>,
     /// How the two differ, one line each: `amount: '10' → '99'`.
     pub diff_summary: Vec<String>,
     /// When the first request came, in RFC 3339.
@@ -69,13 +71,13 @@ impl Conflict {
                 .and_then(Value::as_str)
                 .map(str::to_owned)
         };
-        let lines = refusal
-            .details
-            .get("diff_summary")
-            .and_then(Value::as_array);
         let line = |line: &Value| {
             line.as_str()
                 .map_or_else(|| line.to_string(), str::to_owned)
+        };
+        let lines = |name: &str| -> Vec<String> {
+            let lines = refusal.details.get(name).and_then(Value::as_array);
+            lines.into_iter().flatten().map(line).collect()
         };
         Self {
             key: key.clone(),
@@ -84,7 +86,8 @@ impl Conflict {
             original_key: text("original_key"),
             current_hash: text("current_hash"),
             original_hash: text("original_hash"),
-            diff_summary: lines.into_iter().flatten().map(line).collect(),
+            differs: lines("differs"),
+            diff_summary: lines("diff_summary"),
             original_timestamp: text("original_timestamp"),
             retry_after: refusal
                 .details
@@ -100,7 +103,8 @@ impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the key {} stands for another request", self.key)?;
         match &self.diff_summary[..] {
-            [] => Ok(()),
+            [] if self.differs.is_empty() => Ok(()),
+            [] => write!(f, " (another {})", self.differs.join(", another ")),
             [only] => write!(f, " ({only})"),
             [first, rest @ ..] => write!(f, " ({first}, and {} more)", rest.len()),
         }

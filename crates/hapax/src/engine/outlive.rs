@@ -67,6 +67,14 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Runs `work` in a task of its own, which [`Engine::drain`] joins.
+    #[cfg(feature = "layer")]
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(work);
+    }
+}
+
 impl<T: Send + 'static> Future for Outliving<T> {
     type Output = T;
 

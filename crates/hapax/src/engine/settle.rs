@@ -85,6 +85,20 @@ impl Engine {
         Ok(matches!(ended, Ended::Written(_)))
     }
 
+    /// Says that it may have happened, and that nobody runs it again before a person decides, whatever the policy says of a
+    /// lost lease. Returns false if the lease was lost.
+    ///
+    /// # Errors
+    /// When the ledger could not record it; the policy decides when the lease runs out.
+    pub async fn hold_in_doubt(&self, lease: Lease, reason: Doubt) -> Result<bool, Error> {
+        let id = lease.id();
+        let ended = self
+            .end(lease, |lease, _| lease.hold_in_doubt(reason))
+            .await?;
+        self.waiting.wake(id);
+        Ok(matches!(ended, Ended::Written(_)))
+    }
+
     /// Extends the lease from now. Returns false if it was lost: stop acting.
     ///
     /// # Errors

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hapax_core::diff::{self, diff};
-use hapax_core::{Claim, Doubt, Error, Kind, Outcome, Record, Time};
+use hapax_core::difference::{self, Part};
+use hapax_core::{Claim, Doubt, Error, Kind, NotKept, Outcome, Record, Time};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::grpc;
 use super::identity::Identity;
 use super::key::KeyError;
 use super::route::Route;
@@ -29,7 +31,7 @@ pub const X_IDEMPOTENCY_EXPIRED: HeaderName = HeaderName::from_static("x-idempot
 pub const IDEMPOTENCY_EXPIRES: HeaderName = HeaderName::from_static("idempotency-expires");
 
 /// The response headers that are stored and replayed.
-const STORED: [HeaderName; 9] = [
+const STORED: [HeaderName; 12] = [
     header::CONTENT_TYPE,
     header::CONTENT_LANGUAGE,
     header::CONTENT_ENCODING,
@@ -39,6 +41,9 @@ const STORED: [HeaderName; 9] = [
     header::LINK,
     header::CACHE_CONTROL,
     header::RETRY_AFTER,
+    grpc::STATUS,
+    grpc::MESSAGE,
+    grpc::DETAILS,
 ];
 
 /// What is never stored, whatever a route says: credentials, framing and the time of the first answer.
@@ -173,13 +178,14 @@ pub(super) fn body_unreadable() -> Problem {
 
 /// The same key for another request.
 pub(super) fn conflict(record: &Record, claim: &Claim, route: &Route, now: Time) -> Problem {
-    let message = "Request body differs from original request with same idempotency key";
+    let differs = difference::parts(record, claim);
+    let message = difference::sentence(&differs);
     let mut problem = Problem::new(route.mismatch_status, "IDEMPOTENCY_CONFLICT", message)
         .with_header(
             X_IDEMPOTENCY_CONFLICT,
             HeaderValue::from_static("body-mismatch"),
         );
-    if let Value::Object(details) = conflict_details(record, claim, route, now) {
+    if let Value::Object(details) = details(record, claim, route, now, &differs) {
         for (name, value) in details {
             problem = problem.with_detail(&name, value);
         }
@@ -187,14 +193,20 @@ pub(super) fn conflict(record: &Record, claim: &Claim, route: &Route, now: Time)
     problem
 }
 
-/// What a conflict tells: the hashes, when the first request came, and how the two differ.
+/// What a conflict tells: the parts that differ, the hashes, when the first request came, and how the bodies differ.
 ///
 /// Another principal than the first one learns neither hash nor difference.
 #[must_use]
 pub fn conflict_details(record: &Record, claim: &Claim, route: &Route, now: Time) -> Value {
+    let differs = difference::parts(record, claim);
+    details(record, claim, route, now, &differs)
+}
+
+fn details(record: &Record, claim: &Claim, route: &Route, now: Time, differs: &[Part]) -> Value {
     let same_principal = record.principal == claim.principal;
     let original_hash = same_principal.then_some(record.request.content_hash.as_str());
     json!({
+        "differs": differs.iter().map(|part| part.as_str()).collect::<Vec<_>>(),
         "original_key": record.key.as_str(),
         "current_hash": claim.request.content_hash,
         "original_hash": original_hash,
@@ -275,13 +287,26 @@ pub(super) fn in_doubt(claim: &Claim, doubt: Doubt) -> Problem {
         Doubt::OutcomeUnknown => {
             "the request was started and its outcome is unknown; an operator must settle or release the key"
         }
-        Doubt::ResponseNotStored => {
+        Doubt::ResponseNotStored(Some(NotKept::TooLarge)) => {
             "the request was carried out; its answer was too large to keep and went to its first caller only"
         }
+        Doubt::ResponseNotStored(Some(NotKept::Stream)) => {
+            "the request was carried out; its answer was a stream too long to keep and went to its first caller only"
+        }
+        Doubt::ResponseNotStored(Some(NotKept::Trailers)) => {
+            "the request was carried out; its answer ended with trailers, which are not kept, and went to its first caller only"
+        }
+        Doubt::ResponseNotStored(None) => {
+            "the request was carried out; its answer could not be kept and went to its first caller only"
+        }
     };
-    Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_IN_DOUBT", message)
+    let problem = Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_IN_DOUBT", message)
         .with_detail("key", claim.key.as_str())
-        .with_detail("reason", doubt.as_str())
+        .with_detail("reason", doubt.as_str());
+    match doubt.not_kept() {
+        Some(why) => problem.with_detail("why", why.as_str()),
+        None => problem,
+    }
 }
 
 /// It was used, and what was stored under it is gone on purpose. A retry can never help.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::canonical::{Document, Selection};
+use hapax_core::canonical::Selection;
+use hapax_core::content;
 use hapax_core::diff::masked_query;
 use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Subject, Tenant};
 use http::{HeaderMap, Method, Uri, header::CONTENT_TYPE};
@@ -49,7 +50,7 @@ impl Asked {
         selection: &Selection,
     ) -> Self {
         let media_type = media_type(headers);
-        let body_hash = hash_body(&media_type, &body, selection);
+        let body_hash = content::hash(&media_type, &body, selection);
         let path = uri
             .path_and_query()
             .map_or_else(|| uri.path().to_owned(), ToString::to_string);
@@ -141,7 +142,7 @@ impl Asked {
 
     /// Whom the body is about: the string or number at the JSON pointer `at`, if there is one.
     fn subject(&self, at: &str) -> Option<Subject> {
-        if !is_json(&self.content_type) {
+        if !content::is_json(&self.content_type) {
             return None;
         }
         let body: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
@@ -151,15 +152,6 @@ impl Asked {
             _other => None,
         }
     }
-}
-
-fn hash_body(media_type: &str, body: &Bytes, selection: &Selection) -> Fingerprint {
-    if is_json(media_type)
-        && let Ok(document) = Document::parse(body)
-    {
-        return Fingerprint::from_bytes(document.sha256(selection));
-    }
-    Fingerprint::of_parts(&[media_type.as_bytes(), body])
 }
 
 /// The media type in lower case, without parameters: a charset does not make it another request.
@@ -174,8 +166,4 @@ fn media_type(headers: &HeaderMap) -> String {
         .unwrap_or("")
         .trim()
         .to_ascii_lowercase()
-}
-
-fn is_json(media_type: &str) -> bool {
-    media_type.is_empty() || media_type == "application/json" || media_type.ends_with("+json")
 }

@@ -1,5 +1,6 @@
 //! The bodies on both sides of the layer: passed through, or buffered under a key.
 
+use std::error::Error as StdError;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -7,6 +8,11 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+
+use super::passing::Passing;
+
+/// The failure of a body, whoever it is from.
+pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
 
 pin_project! {
     /// The request body the inner service gets: the caller's own, or the buffered one of a keyed request.
@@ -17,12 +23,13 @@ pin_project! {
 }
 
 pin_project! {
-    /// The response body the caller gets: the inner service's own, a recorded one, or the beginning of one
-    /// that was too large to record, followed by the rest of it.
-    pub struct ResponseBody<B: Body> {
+    /// The response body the caller gets: the inner service's own, a recorded one, the beginning of one
+    /// that was too large to record, followed by the rest of it, or one that is recorded while it is passed on.
+    pub struct ResponseBody<B> {
         #[pin]
         inner: Inner<B>,
-        failure: Option<B::Error>,
+        passing: Option<Passing>,
+        failure: Option<BoxError>,
     }
 }
 
@@ -44,62 +51,66 @@ impl<B> RequestBody<B> {
 
     pub(super) fn whole(bytes: Bytes) -> Self {
         Self {
-            inner: Inner::Whole {
-                bytes: Some(bytes),
-                trailers: None,
-            },
+            inner: Inner::whole(bytes),
         }
     }
 }
 
-impl<B: Body> ResponseBody<B> {
-    pub(super) fn passed(body: B) -> Self {
+impl<B> ResponseBody<B> {
+    fn of(inner: Inner<B>) -> Self {
         Self {
-            inner: Inner::Passed { body },
+            inner,
+            passing: None,
             failure: None,
         }
     }
 
+    pub(super) fn passed(body: B) -> Self {
+        Self::of(Inner::Passed { body })
+    }
+
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self {
-            inner: Inner::Whole {
-                bytes: Some(bytes),
-                trailers: None,
-            },
-            failure: None,
-        }
+        Self::of(Inner::whole(bytes))
     }
 
     /// `first`, then the rest of the body it was read from.
     pub(super) fn resumed(first: Bytes, rest: Pin<Box<B>>) -> Self {
-        Self {
-            inner: Inner::Resumed {
-                first: Some(first),
-                rest,
-            },
-            failure: None,
-        }
+        Self::of(Inner::Resumed {
+            first: Some(first),
+            rest,
+        })
     }
 
     /// `bytes`, then `trailers`.
     pub(super) fn trailed(bytes: Bytes, trailers: HeaderMap) -> Self {
-        Self {
-            inner: Inner::Whole {
-                bytes: Some(bytes),
-                trailers: Some(trailers),
-            },
-            failure: None,
-        }
+        Self::of(Inner::Whole {
+            bytes: Some(bytes),
+            trailers: Some(trailers),
+        })
     }
 
     /// `first`, then the failure that ended the body it was read from.
-    pub(super) fn broken(first: Bytes, failure: B::Error) -> Self {
+    pub(super) fn broken(first: Bytes, failure: BoxError) -> Self {
         Self {
-            inner: Inner::Whole {
-                bytes: Some(first),
-                trailers: None,
-            },
             failure: Some(failure),
+            ..Self::whole(first)
+        }
+    }
+
+    /// The pieces as they come.
+    pub(super) fn passing(passing: Passing) -> Self {
+        Self {
+            passing: Some(passing),
+            ..Self::whole(Bytes::new())
+        }
+    }
+}
+
+impl<B> Inner<B> {
+    fn whole(bytes: Bytes) -> Self {
+        Self::Whole {
+            bytes: Some(bytes),
+            trailers: None,
         }
     }
 }
@@ -136,8 +147,15 @@ impl<B: Body> Inner<B> {
     fn hint(&self) -> SizeHint {
         match self {
             Inner::Passed { body } => body.size_hint(),
-            Inner::Whole { bytes, .. } => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            Inner::Whole { bytes, trailers } => {
+                let length = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                let mut hint = SizeHint::with_exact(length);
+                if trailers.is_some() {
+                    // HTTP/1.1 has trailers only after a body without a length.
+                    hint = SizeHint::new();
+                    hint.set_lower(length);
+                }
+                hint
             }
             Inner::Resumed { first, rest } => {
                 let begun = first.as_ref().map_or(0, |bytes| bytes.len() as u64);
@@ -190,28 +208,39 @@ impl<B: Body> Body for RequestBody<B> {
     }
 }
 
-impl<B: Body> Body for ResponseBody<B> {
+impl<B> Body for ResponseBody<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.project();
+        if let Some(passing) = this.passing {
+            let frame = std::task::ready!(passing.poll(context));
+            if !matches!(frame, Some(Ok(_))) {
+                *this.passing = None;
+            }
+            return Poll::Ready(frame);
+        }
         match std::task::ready!(this.inner.poll(context)) {
-            Some(frame) => Poll::Ready(Some(frame)),
+            Some(frame) => Poll::Ready(Some(frame.map_err(Into::into))),
             None => Poll::Ready(this.failure.take().map(Err)),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.failure.is_none() && self.inner.ended()
+        self.failure.is_none() && self.passing.is_none() && self.inner.ended()
     }
 
     fn size_hint(&self) -> SizeHint {
-        // A body that is going to fail has no honest length.
-        if self.failure.is_some() {
+        // A body that is going to fail, or that goes on, has no honest length.
+        if self.failure.is_some() || self.passing.is_some() {
             SizeHint::default()
         } else {
             self.inner.hint()

@@ -403,6 +403,11 @@ impl Buffer {
         self.piece.as_ref().map_or(self.bytes.len(), Bytes::len)
     }
 
+    /// What was gathered until now.
+    pub(super) fn so_far(&self) -> &[u8] {
+        self.piece.as_deref().unwrap_or(&self.bytes)
+    }
+
     /// Adds a piece of an answer of at most `upper` bytes, or gives it back where there is no room for it.
     pub(super) async fn push_answer<D: Buf>(
         &mut self,

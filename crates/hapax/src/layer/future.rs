@@ -16,7 +16,7 @@ pub(super) type Keyed<B, E> =
 pin_project! {
     /// The response of [`Idempotency`](super::Idempotency).
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<F, B: Body, E> {
+    pub struct ResponseFuture<F, B, E> {
         #[pin]
         way: Way<F, B, E>,
     }
@@ -24,13 +24,13 @@ pin_project! {
 
 pin_project! {
     #[project = WayProjection]
-    enum Way<F, B: Body, E> {
+    enum Way<F, B, E> {
         Passing { #[pin] future: F },
         Keyed { future: Keyed<B, E> },
     }
 }
 
-impl<F, B: Body, E> ResponseFuture<F, B, E> {
+impl<F, B, E> ResponseFuture<F, B, E> {
     pub(super) fn passing(future: F) -> Self {
         Self {
             way: Way::Passing { future },

@@ -45,11 +45,13 @@ mod body;
 mod budget;
 mod derived;
 mod future;
+mod grpc;
 mod identity;
 mod key;
 #[allow(clippy::module_inception)]
 mod layer;
 mod named;
+mod passing;
 mod pattern;
 mod route;
 mod run;
@@ -67,8 +69,9 @@ pub use layer::IdempotencyLayer;
 pub use named::{InvalidRoute, pattern_meant, pattern_named};
 pub use pattern::route_pattern;
 pub use route::{EXCLUDED, Route, Routes};
+pub use run::NotRun;
 pub use service::{Idempotency, is_keyed};
-pub use statuses::{InvalidStatus, Statuses};
+pub use statuses::{HoldStatuses, InvalidStatus, Statuses};
 
 pub use answer::{
     IDEMPOTENCY_EXPIRES, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, X_IDEMPOTENCY_CONFLICT,

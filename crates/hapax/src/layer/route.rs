@@ -10,7 +10,7 @@ use http::{HeaderName, StatusCode};
 
 use super::identity::Identity;
 use super::named::{InvalidRoute, pattern_named};
-use super::statuses::Statuses;
+use super::statuses::{HoldStatuses, Statuses};
 use crate::pattern::belongs;
 
 /// The top-level fields that do not count when two bodies are compared, unless a route says otherwise.
@@ -52,6 +52,9 @@ pub struct Route {
     pub identity: Identity,
     /// The statuses whose answers are final. Any other gives the key back, so that a retry runs.
     pub store_statuses: Statuses,
+    /// The statuses whose answers leave the key in doubt: the request may have been carried out, and nobody runs it again
+    /// before a person decides. They count before `store_statuses`.
+    pub on_status_hold: HoldStatuses,
     /// Where the body says whom it is about, as a JSON pointer, so that everything about them can be erased.
     pub subject: Option<String>,
     /// Take only quoted keys, as RFC 8941 writes strings.
@@ -76,6 +79,7 @@ impl Default for Route {
             store_headers: Vec::new(),
             identity: Identity::default(),
             store_statuses: Statuses::default(),
+            on_status_hold: HoldStatuses::default(),
             subject: None,
             strict_keys: false,
             problem_json: false,
@@ -104,6 +108,22 @@ impl Route {
     #[must_use]
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.policy.on_lost = on_lost;
+        self
+    }
+
+    /// The same route where an answer with one of these statuses leaves its key in doubt.
+    ///
+    /// ```
+    /// use hapax::layer::{HoldStatuses, Route};
+    ///
+    /// let route = Route::default().on_status_hold("502, 504".parse()?);
+    /// assert!(route.on_status_hold.holds(http::StatusCode::BAD_GATEWAY));
+    /// assert!("200".parse::<HoldStatuses>().is_err(), "it says what happened");
+    /// # Ok::<(), hapax::layer::InvalidStatus>(())
+    /// ```
+    #[must_use]
+    pub fn on_status_hold(mut self, statuses: HoldStatuses) -> Self {
+        self.on_status_hold = statuses;
         self
     }
 

@@ -12,7 +12,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::asked::Asked;
-use super::body::{RequestBody, ResponseBody};
+use super::body::{BoxError, RequestBody, ResponseBody};
 use super::budget::{Hold, Unread};
 use super::derived::is_reserved;
 use super::future::ResponseFuture;
@@ -64,7 +64,7 @@ where
     ReqBody::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     ResBody: Body + Send + 'static,
     ResBody::Data: Send,
-    ResBody::Error: Send + 'static,
+    ResBody::Error: Into<BoxError> + Send,
 {
     type Response = Response<ResponseBody<ResBody>>;
     type Error = S::Error;
@@ -192,7 +192,7 @@ where
     ReqBody::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     ResBody: Body + Send + 'static,
     ResBody::Data: Send,
-    ResBody::Error: Send + 'static,
+    ResBody::Error: Into<BoxError> + Send,
 {
     let (parts, body) = request.into_parts();
     let (bytes, hold) = match collect(&setup, &parts, body, keyed.route.max_body_bytes).await {
@@ -241,7 +241,7 @@ where
     ReqBody: Body + Send + 'static,
     ResBody: Body + Send + 'static,
     ResBody::Data: Send,
-    ResBody::Error: Send + 'static,
+    ResBody::Error: Into<BoxError> + Send,
 {
     let work = run::claim_and_run(setup.clone(), claim, route, inner, request);
     setup.engine.outlive(async move {
@@ -318,7 +318,7 @@ fn let_go(body: Bytes) -> Bytes {
 
 impl Setup {
     /// The recorded answer, which counts until it is sent, or why it has to wait.
-    pub(super) fn replay<B: Body>(
+    pub(super) fn replay<B>(
         &self,
         tenant: Tenant,
         receipt: &Receipt,
@@ -365,7 +365,7 @@ impl Caller {
         }
     }
 
-    fn refuse<B: Body>(self, problem: Problem) -> Response<ResponseBody<B>> {
+    fn refuse<B>(self, problem: Problem) -> Response<ResponseBody<B>> {
         let trace = self.trace.unwrap_or_else(|| {
             let parent = self.parent.map(|value| (TRACEPARENT, value));
             TraceId::of(&parent.into_iter().collect::<HeaderMap>())

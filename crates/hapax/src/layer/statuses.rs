@@ -1,4 +1,4 @@
-//! Which statuses of an answer are final, so that it is recorded and replayed.
+//! Which statuses of an answer are final, so that it is recorded and replayed, and which leave the key in doubt.
 
 use std::str::FromStr;
 
@@ -37,23 +37,55 @@ pub struct Statuses {
 /// From the first status to the last, both within.
 type Range = (u16, u16);
 
-/// What is not a status, such as `404`, nor a class of them, such as `4xx`, or a status that is never final.
+/// Statuses that do not say whether the request was carried out, such as a 502 or 504 of a gateway. The usual set is empty.
+/// It takes statuses from 400 on, but for 401, 403 and 407.
+///
+/// ```
+/// use hapax::layer::HoldStatuses;
+/// use http::StatusCode;
+///
+/// let gateway: HoldStatuses = "5xx, !503".parse()?;
+/// assert!(gateway.holds(StatusCode::BAD_GATEWAY) && !gateway.holds(StatusCode::SERVICE_UNAVAILABLE));
+/// assert!(!HoldStatuses::default().holds(StatusCode::BAD_GATEWAY));
+/// assert!("2xx".parse::<HoldStatuses>().is_err(), "an answer that is no failure leaves no doubt");
+/// assert!("401".parse::<HoldStatuses>().is_err(), "a refused credential leaves no doubt either");
+/// # Ok::<(), hapax::layer::InvalidStatus>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct InvalidStatus(String);
+pub struct HoldStatuses {
+    statuses: Statuses,
+    words: Vec<String>,
+}
+
+/// A word that is not a status, such as `404`, nor a class of them, such as `4xx`, or one that the set cannot hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvalidStatus {
+    word: String,
+    /// Whether it was meant to leave the key in doubt.
+    holds: bool,
+}
 
 impl std::fmt::Display for InvalidStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let word = &self.0;
-        if range(word).is_some_and(is_credential_refused) {
-            return write!(
+        let Self { word, holds } = self;
+        match (range(word), holds) {
+            (Some(range), false) if is_credential_refused(range) => write!(
                 f,
                 "'{word}' is never final, since the next credential may be good; leave it out"
-            );
+            ),
+            (Some(range), true) if is_credential_refused(range) => write!(
+                f,
+                "'{word}' leaves no doubt: the request was not carried out, and the next credential may be good; leave it out"
+            ),
+            (Some(_), true) => write!(
+                f,
+                "'{word}' leaves no doubt: the request was answered; write statuses from 400 on, such as 502 and 504"
+            ),
+            (Some(_), false) | (None, _) => write!(
+                f,
+                "'{word}' is no status; write one from 200 to 599, a class such as 4xx, or either after a '!'"
+            ),
         }
-        write!(
-            f,
-            "'{word}' is no status; write one from 200 to 599, a class such as 4xx, or either after a '!'"
-        )
     }
 }
 
@@ -96,9 +128,62 @@ impl FromStr for Statuses {
                 None => (&mut statuses.held, word, true),
             };
             let range = range(bare).filter(|range| !(is_held && is_credential_refused(*range)));
-            list.push(range.ok_or_else(|| InvalidStatus(bare.to_owned()))?);
+            list.push(range.ok_or_else(|| InvalidStatus {
+                word: bare.to_owned(),
+                holds: false,
+            })?);
         }
         Ok(statuses)
+    }
+}
+
+impl HoldStatuses {
+    /// Whether an answer with `status` leaves its key in doubt.
+    #[must_use]
+    pub fn holds(&self, status: StatusCode) -> bool {
+        self.statuses.holds(status)
+    }
+
+    /// The words it was made of; none in the usual set.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+}
+
+/// None.
+impl Default for HoldStatuses {
+    fn default() -> Self {
+        Self {
+            statuses: Statuses {
+                held: Vec::new(),
+                left_out: Vec::new(),
+            },
+            words: Vec::new(),
+        }
+    }
+}
+
+impl FromStr for HoldStatuses {
+    type Err = InvalidStatus;
+
+    fn from_str(text: &str) -> Result<Self, InvalidStatus> {
+        let statuses: Statuses = text.parse().map_err(|error| InvalidStatus {
+            holds: true,
+            ..error
+        })?;
+        let mut words = text.split(',').map(str::trim);
+        let answered = words.find(|word| range(word).is_some_and(|(first, _)| first < 400));
+        match answered {
+            None => Ok(Self {
+                statuses,
+                words: text.split(',').map(|word| word.trim().to_owned()).collect(),
+            }),
+            Some(word) => Err(InvalidStatus {
+                word: word.to_owned(),
+                holds: true,
+            }),
+        }
     }
 }
 
@@ -143,6 +228,28 @@ mod tests {
         }
         for status in [400, 402, 404, 405, 406, 409, 410, 422] {
             assert!(holds("4xx", status), "{status}");
+        }
+    }
+
+    #[test]
+    fn only_a_failure_that_says_nothing_of_the_effect_leaves_a_doubt() {
+        let hold: HoldStatuses = "502, 504, 4xx".parse().unwrap();
+        for (status, held) in [(502, true), (504, true), (503, false), (409, true)] {
+            assert_eq!(hold.holds(StatusCode::from_u16(status).unwrap()), held);
+        }
+        for status in [401, 403, 407] {
+            assert!(!hold.holds(StatusCode::from_u16(status).unwrap()));
+        }
+        for (text, why) in [
+            ("401", "next credential"),
+            ("502, 403", "next credential"),
+            ("200", "was answered"),
+            ("2xx", "was answered"),
+            ("5xx, 3xx", "was answered"),
+            ("99", "no status"),
+        ] {
+            let refused = text.parse::<HoldStatuses>().unwrap_err().to_string();
+            assert!(refused.contains(why), "{text}: {refused}");
         }
     }
 

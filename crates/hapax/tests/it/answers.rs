@@ -128,3 +128,54 @@ async fn a_grpc_call_in_conflict_is_aborted_in_its_own_words() {
     let body = axum::body::to_bytes(conflict.into_body(), 1 << 20).await;
     assert!(body.unwrap().is_empty(), "no message follows");
 }
+
+/// A gRPC service that refuses every call by its head alone, with this status.
+fn refusing(status: &'static str) -> Router {
+    let grpc = move || async move {
+        let headers = [
+            ("content-type", "application/grpc"),
+            ("grpc-status", status),
+            ("grpc-message", "no such account"),
+        ];
+        (headers, ())
+    };
+    let engine = Engine::new(Arc::new(MemoryLedger::new()));
+    Router::new()
+        .route("/pay", post(grpc))
+        .layer(IdempotencyLayer::new(engine))
+}
+
+#[tokio::test]
+async fn a_grpc_refusal_is_replayed_with_its_status_and_one_that_passes_over_is_not() {
+    let grpc = [("content-type", "application/grpc")];
+    for (status, is_final) in [
+        ("3", true),
+        ("5", true),
+        ("6", true),
+        ("9", true),
+        ("10", true),
+        ("12", true),
+        ("1", false),
+        ("2", false),
+        ("4", false),
+        ("7", false),
+        ("8", false),
+        ("13", false),
+        ("14", false),
+        ("16", false),
+        ("99", false),
+    ] {
+        let app = refusing(status);
+        pay(&app, &grpc, "1").await;
+        let again = pay(&app, &grpc, "1").await;
+        let headers = again.headers();
+        assert_eq!(
+            headers.contains_key("idempotency-replayed"),
+            is_final,
+            "{status}"
+        );
+        assert_eq!(headers["grpc-status"], status);
+        assert_eq!(headers["grpc-message"], "no such account");
+        assert_eq!(headers["content-type"], "application/grpc");
+    }
+}

@@ -50,6 +50,15 @@ impl Got {
         self.json()["error"]["code"].as_str().unwrap().to_owned()
     }
 
+    fn message(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    /// The parts that a conflict names.
+    fn differs(&self) -> Vec<String> {
+        serde_json::from_value(self.json()["error"]["details"]["differs"].clone()).unwrap()
+    }
+
     fn replayed(&self) -> bool {
         let both = [
             &self.headers.get("x-idempotency-replay"),
@@ -177,6 +186,8 @@ async fn another_body_conflicts_with_a_useful_diff() {
         (409, "IDEMPOTENCY_CONFLICT")
     );
     assert_eq!(conflict.headers["x-idempotency-conflict"], "body-mismatch");
+    assert_eq!(conflict.differs(), ["body"]);
+    assert!(conflict.message().starts_with("Request body differs"));
     assert!(
         !conflict.headers.contains_key(header::RETRY_AFTER),
         "a retry never helps"
@@ -248,9 +259,16 @@ async fn another_path_id_query_or_method_is_a_mismatch_and_another_route_another
         lines.contains("(path): '/api/v1/customers/1' → '/api/v1/customers/2'"),
         "{lines}"
     );
+    assert_eq!(conflict.differs(), ["path"]);
+    assert!(
+        conflict.message().contains("the request's path differs"),
+        "{}",
+        conflict.message()
+    );
+    let queried = send("PUT", "/api/v1/customers/1?dry_run=1").await;
     assert_eq!(
-        send("PUT", "/api/v1/customers/1?dry_run=1").await.status,
-        409
+        (queried.status, queried.differs()),
+        (409, vec!["query".to_owned()])
     );
     assert_eq!(
         send("POST", "/payments").await.status,
@@ -263,6 +281,36 @@ async fn another_path_id_query_or_method_is_a_mismatch_and_another_route_another
         "so is another method"
     );
     assert_eq!(world.runs(), 3);
+}
+
+#[tokio::test]
+async fn a_conflict_names_the_content_type_and_a_secret_in_the_query_too() {
+    let world = world();
+    let send = |uri: &str, content_type: &str| {
+        let request = Request::post(uri)
+            .header("idempotency-key", "k")
+            .header(header::CONTENT_TYPE, content_type);
+        world.send(request.body(Body::from("{}")).unwrap())
+    };
+    let (json, text) = ("application/json", "text/plain");
+    assert_eq!(send("/payments?token=a", json).await.status, 201);
+    assert_eq!(
+        send("/payments?token=a", text).await.differs(),
+        ["content_type"]
+    );
+    let other = send("/payments?token=b", json).await;
+    assert_eq!(other.differs(), ["query"]);
+    assert!(!other.json().to_string().contains("token=a"));
+    assert_eq!(
+        send("/payments?token=b", text).await.differs(),
+        ["content_type"],
+        "whether the secret differs too, nobody knows"
+    );
+    assert!(
+        send("/payments?token=a", "application/x+json")
+            .await
+            .replayed()
+    );
 }
 
 #[tokio::test]
@@ -705,6 +753,7 @@ async fn an_answer_too_large_to_keep_goes_through_and_its_replay_says_so() {
         again.json()["error"]["details"]["reason"],
         "response_not_stored"
     );
+    assert_eq!(again.json()["error"]["details"]["why"], "too_large");
     assert_eq!(world.runs(), 1);
 }
 
@@ -729,7 +778,8 @@ async fn an_event_stream_is_not_waited_for() {
     assert_eq!(frame.into_data().unwrap(), "data: 1\n\n");
     assert_eq!(
         world.send(keyed("k", "{}")).await.code(),
-        "IDEMPOTENCY_IN_DOUBT"
+        "IDEMPOTENCY_IN_PROGRESS",
+        "it may still end, and be recorded"
     );
 }
 

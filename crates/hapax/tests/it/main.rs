@@ -15,4 +15,5 @@ mod layer;
 mod operator;
 mod options;
 mod replays;
+mod streams;
 mod wakeups;

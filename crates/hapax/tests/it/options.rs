@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use axum::routing::post;
-use axum::{Json, Router};
-use hapax::core::{Scan, Subject, Tenant};
-use hapax::layer::{Route, Routes};
+use axum::{Extension, Json, Router};
+use hapax::core::{OnLost, Scan, Subject, Tenant};
+use hapax::layer::{NotRun, Route, Routes};
 use hapax::store::MemoryLedger;
-use hapax::{Engine, IdempotencyLayer, Observer};
+use hapax::{Engine, IdempotencyLayer, Observer, Ruled};
 use http::{Request, Response, StatusCode};
 use tower::ServiceExt;
 
@@ -68,6 +70,73 @@ async fn a_route_says_which_answers_are_final() {
     let unavailable = counting(StatusCode::SERVICE_UNAVAILABLE, Routes::any(route));
     assert_eq!(unavailable.text("k").await, "1");
     assert_eq!(unavailable.text("k").await, "1", "a 503 is final here");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_request_that_did_not_run_binds_no_key_whatever_its_status() {
+    let route = Route {
+        store_statuses: "2xx, 4xx, 5xx".parse().unwrap(),
+        on_status_hold: "502".parse().unwrap(),
+        ..Route::default().on_lost(OnLost::Hold)
+    };
+    for status in [400, 413, 415, 422, 502] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let runs = Arc::new(AtomicU16::new(0));
+        let counted = Arc::clone(&runs);
+        let handler = move |body: String| {
+            let runs = Arc::clone(&counted);
+            async move {
+                if body == "bad" {
+                    return (status, Extension(NotRun)).into_response();
+                }
+                runs.fetch_add(1, Ordering::SeqCst);
+                (status, "the handler's own").into_response()
+            }
+        };
+        let engine = Engine::new(Arc::new(MemoryLedger::new()));
+        let layer = IdempotencyLayer::new(engine).routes(Routes::any(route.clone()));
+        let app = Router::new().route("/pay", post(handler)).layer(layer);
+        let send = async |body: &'static str| {
+            let request = Request::post("/pay").header("idempotency-key", "k");
+            let request = request.body(Body::from(body)).unwrap();
+            app.clone().oneshot(request).await.unwrap()
+        };
+        for _ in 0..2 {
+            assert_eq!(send("bad").await.status(), status);
+        }
+        assert_eq!(send("good").await.status(), status);
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "the corrected request ran");
+        let other = send("bad").await.status();
+        assert_eq!(
+            other,
+            StatusCode::CONFLICT,
+            "the handler's own {status} is final"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_of_the_effect_is_held_until_a_person_decides() {
+    let hold = "404, 5xx".parse().unwrap();
+    let route = Route::default().on_status_hold(hold);
+    for status in [StatusCode::GATEWAY_TIMEOUT, StatusCode::NOT_FOUND] {
+        let service = counting(status, Routes::any(route.clone()));
+        let first = service.send(Some("k"), "{}").await;
+        assert_eq!(first.status(), status, "the answer itself goes through");
+        let again = service.text("k").await;
+        assert!(again.contains("IDEMPOTENCY_IN_DOUBT"), "{again}");
+        assert!(again.contains("outcome_unknown"), "{again}");
+        let found = service.engine.ledger().scan(Scan::of(Tenant::DEFAULT));
+        let record = found.await.unwrap().records.remove(0);
+        assert_eq!(record.state.as_str(), "in_doubt");
+        let far = record.expires_at.plus(Duration::from_secs(86_400));
+        assert!(!record.is_expired(far), "only a person ends it");
+
+        let (engine, tenant) = (&service.engine, Tenant::DEFAULT);
+        let ruled = engine.release_by_operator(tenant, record.id, "ann").await;
+        assert!(matches!(ruled.unwrap(), Ruled::Released(_)));
+        assert_eq!(service.text("k").await, "2", "a person let it run again");
+    }
 }
 
 #[tokio::test]

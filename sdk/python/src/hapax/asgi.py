@@ -15,6 +15,7 @@ from . import door as rules
 from ._async.client import AsyncHapax
 from ._async.door import AsyncDoor
 from .door import Answer, Asked, Granted, Options, Unkept
+from .errors import HapaxError
 from .heartbeat import AsyncHeartbeat
 
 Scope = MutableMapping[str, Any]
@@ -49,11 +50,14 @@ class IdempotencyMiddleware:
         self.options = options or Options()
         self._principal = principal
         client = client or AsyncHapax()
-        client.check_token()
+        self._refused = _refused(client)
         self._door = AsyncDoor(client, self.options)
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._refused:
+            await _refuse_start(self._refused, scope, receive, send)
+            return
         if scope["type"] != "http" or scope["method"] not in rules.KEYED_METHODS:
             await self.app(scope, receive, send)
             return
@@ -256,6 +260,27 @@ def _streams(start: Message) -> bool:
     """An event stream has no end to wait for."""
     headers = dict(_decoded(start.get("headers", [])))
     return headers.get("content-type", "").startswith("text/event-stream")
+
+
+def _refused(client: AsyncHapax) -> Optional[HapaxError]:
+    """Why the app must not start. Raised at once where that is seen; a framework that makes its middlewares only when
+    the server starts it has its error taken for an app without a lifespan, and would go on."""
+    try:
+        client.check_token()
+    except HapaxError as why:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise why from None
+        return why
+    return None
+
+
+async def _refuse_start(why: HapaxError, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] != "lifespan":
+        raise why
+    await receive()
+    await send({"type": "lifespan.startup.failed", "message": why.message})
 
 
 async def _send_answer(send: Send, answer: Answer) -> None:

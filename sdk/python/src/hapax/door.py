@@ -274,11 +274,22 @@ def refusal(
 
 def conflict(asked: Asked, claim: Claim, options: Options) -> Answer:
     """The same key for another request."""
-    message = "Request body differs from original request with same idempotency key"
     headers = [("x-idempotency-conflict", "body-mismatch")]
+    details = dict(claim.get("conflict", {}))
     return refusal(
-        asked, options.mismatch_status, "IDEMPOTENCY_CONFLICT", message, dict(claim.get("conflict", {})), headers
+        asked, options.mismatch_status, "IDEMPOTENCY_CONFLICT", _difference(details.get("differs")), details, headers
     )
+
+
+def _difference(differs: Any) -> str:
+    """The sentence that names the parts in which a request differs from the first one."""
+    names = [str(name).replace("_", " ") for name in differs or ()]
+    if names in ([], ["body"]):
+        return "Request body differs from original request with same idempotency key"
+    if len(names) == 1:
+        return f"the request's {names[0]} differs from the first one's under the same idempotency key"
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"the request's {listed} differ from the first one's under the same idempotency key"
 
 
 def in_progress(asked: Asked, claim: Claim) -> Answer:
@@ -295,7 +306,10 @@ def in_doubt(asked: Asked, claim: Claim, reason: str) -> Answer:
         message = "the request was carried out; its answer could not be kept and went to its first caller only"
     else:
         message = "the request was started and its outcome is unknown; an operator must settle or release the key"
-    return refusal(asked, 409, "IDEMPOTENCY_IN_DOUBT", message, {"key": claim["key"], "reason": reason})
+    details = {"key": claim["key"], "reason": reason}
+    if "why" in claim:
+        details["why"] = claim["why"]
+    return refusal(asked, 409, "IDEMPOTENCY_IN_DOUBT", message, details)
 
 
 def erased(asked: Asked) -> Answer:

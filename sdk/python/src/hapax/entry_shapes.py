@@ -146,7 +146,7 @@ class Import(_Import, total=False):
     error: str
 
 
-class Enriched(TypedDict):
+class _Enriched(TypedDict):
     topic_primary: str
     topic_primary_confidence: float
     topic_secondary: Optional[str]
@@ -167,6 +167,10 @@ class Enriched(TypedDict):
     model: str
     prompt_mode: str
     prompt_version: str
+
+
+class Enriched(_Enriched, total=False):
+    topic_said: str
 
 
 class QueuedBatch(TypedDict):

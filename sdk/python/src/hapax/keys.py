@@ -20,7 +20,8 @@ def uuid7(now_ms: Optional[int] = None) -> str:
 
 def job_key(work_id: str, artifact_id: str, canonical_url: str, *, kind: str = "download") -> str:
     """The key of a job: the same work, artifact and URL give the same key in every process and language."""
-    role = "artifact" if kind == "download" else kind
+    # A kind called "artifact" must not take the keys of downloads.
+    role = {"download": "artifact", "artifact": "kind:artifact"}.get(kind, kind)
     preimage = {
         "v": 1,
         "kind": "JOB",

@@ -65,6 +65,7 @@ class _ConflictDetails(TypedDict):
 
 
 class ConflictDetails(_ConflictDetails, total=False):
+    differs: list[Literal["body", "path", "query", "method", "content_type", "principal"]]
     original_key: str
     diff_summary: list[str]
     original_timestamp: str
@@ -92,11 +93,12 @@ class Claim(_Claim, total=False):
     retry_after: int
     lease_seconds_left: int
     reason: str
+    why: str
 
 
 class KeyEnded(TypedDict):
     id: str
-    state: Literal["settled", "released"]
+    state: Literal["settled", "released", "in_doubt"]
     replayed: bool
 
 
@@ -222,6 +224,11 @@ class Receipt(_Receipt, total=False):
     error: ReceiptError
 
 
+class ListedReceipt(Receipt):
+    natural_language: Optional[str]
+    intent_type: Optional[str]
+
+
 class Choice(TypedDict):
     id: str
     label: str
@@ -237,6 +244,7 @@ class _Clarification(TypedDict):
 
 class Clarification(_Clarification, total=False):
     field: str
+    natural_language: str
     question: str
     reason: str
     choices: list[Choice]
@@ -425,6 +433,7 @@ class JobCount(TypedDict):
 class JobCounts(TypedDict):
     total: int
     held: int
+    ops_in_doubt: int
     states: dict[str, int]
     items: list[JobCount]
 

@@ -16,7 +16,8 @@ import threading
 import uuid
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Callable, Optional, TypeVar
 
 from ._async.client import AsyncHapax
@@ -97,8 +98,9 @@ def _is_free(handler: Any) -> bool:
 
 
 @contextmanager
-def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls `stop`, and a second one interrupts. On the main thread only, and where nobody else has taken it."""
+def _stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
+    """Ctrl-C calls `stop`, and a second one ends the process. On the main thread only, and where nobody else has taken
+    it. An interrupt would not do: threads that run handlers, and their joins, outlive it."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
     if not is_main or not _is_free(before):
@@ -106,7 +108,7 @@ def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def once(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         _say(_STOPPING)
         stop()
 
@@ -114,7 +116,7 @@ def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is once:
+        if signal.getsignal(signal.SIGINT) in (once, signal.SIG_DFL):
             signal.signal(signal.SIGINT, before)
 
 
@@ -153,24 +155,27 @@ class Worker:
         self.owner = owner or default_owner()
         self._ttl_s = ttl_s
         self._idle_s = idle_s
-        self._stop = threading.Event()
+        self._is_stopping = False
+        # An event's lock may be held by the very thread that a signal handler interrupts; this queue may be put to there.
+        self._wake: SimpleQueue[None] = SimpleQueue()
 
     def stop(self) -> None:
         """Takes no more jobs; `run` returns when those that run have ended. Safe in a signal handler."""
-        self._stop.set()
+        self._is_stopping = True
+        self._wake.put(None)
 
     def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
         self._client.check_token()
-        _say(_started(self._client.base_url, self._handlers, self._concurrency))
         with _stopped_by_ctrl_c(self.stop):
+            _say(_started(self._client.base_url, self._handlers, self._concurrency))
             return self._run(until_idle)
 
     def _run(self, until_idle: bool) -> int:
         attempts = 0
         running: set[Future[None]] = set()
         with ThreadPoolExecutor(self._concurrency, thread_name_prefix="hapax-worker") as pool:
-            while not self._stop.is_set():
+            while not self._is_stopping:
                 running = {future for future in running if not future.done()}
                 room = self._concurrency - len(running)
                 leased = self._lease(room) if room else []
@@ -186,7 +191,11 @@ class Worker:
         if running:
             wait(running, timeout=self._idle_s, return_when=FIRST_COMPLETED)
         else:
-            self._stop.wait(self._idle_s)
+            self._pause()
+
+    def _pause(self) -> None:
+        with suppress(Empty):
+            self._wake.get(timeout=self._idle_s)
 
     def _lease(self, limit: int) -> list[Job]:
         try:
@@ -195,7 +204,7 @@ class Worker:
             )
         except Error as error:
             _log.warning("no jobs could be leased, trying again: %s", error)
-            self._stop.wait(self._idle_s)
+            self._pause()
             return []
 
     def _attempt(self, leased: Job) -> None:
@@ -264,11 +273,11 @@ class AsyncWorker:
     async def run(self, *, until_idle: bool = False) -> int:
         """Runs until `stop`; with `until_idle` until no job is due. How many attempts were made."""
         self._client.check_token()
-        _say(_started(self._client.base_url, self._handlers, self._concurrency))
         self._wake = asyncio.Event()
         loop = asyncio.get_running_loop()
         # The handler runs between two steps of Python; the loop is woken by the call that it makes.
-        with _stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(self.stop) and None):
+        with _stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(self.stop)):
+            _say(_started(self._client.base_url, self._handlers, self._concurrency))
             return await self._run(until_idle)
 
     async def _run(self, until_idle: bool) -> int:

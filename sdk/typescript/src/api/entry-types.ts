@@ -172,6 +172,8 @@ export interface ImportStatus {
 export interface Enriched {
   readonly topic_primary: string;
   readonly topic_primary_confidence: number;
+  /** The model's own word, where that is `other` because it is not on the list. */
+  readonly topic_said?: string;
   readonly topic_secondary: string | null;
   readonly topic_secondary_confidence: number | null;
   readonly keywords: readonly string[];

@@ -40,6 +40,12 @@ export interface Receipt {
   readonly error?: { readonly code: string; readonly message: string; readonly details: { readonly status_code: number | null } };
 }
 
+/** A receipt in a list, with the sentence that people know it by. */
+export interface ListedReceipt extends Receipt {
+  readonly natural_language: string | null;
+  readonly intent_type: string | null;
+}
+
 /** An intent as it was received, and its receipt. */
 export interface ReceivedIntent {
   readonly intent_id: string;
@@ -62,6 +68,8 @@ export interface Clarification {
   readonly status: string;
   readonly asked_at: string;
   readonly field?: string;
+  /** What the packet says in words, cut at 200 characters. */
+  readonly natural_language?: string;
   readonly question?: string;
   readonly reason?: string;
   readonly choices?: ReadonlyArray<{ readonly id: string; readonly label: string; readonly value: unknown }>;
@@ -88,7 +96,7 @@ export class Intents {
     return this.#transport.json({ method: "GET", path: `/v1/intents/${segment(intentId)}`, repeatable: true });
   }
 
-  receipts(query: { readonly status?: ReceiptStatus; readonly limit?: number } = {}): Listing<Receipt> {
+  receipts(query: { readonly status?: ReceiptStatus; readonly limit?: number } = {}): Listing<ListedReceipt> {
     return listing(this.#transport, "/v1/receipts", query);
   }
 

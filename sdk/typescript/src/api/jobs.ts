@@ -111,6 +111,8 @@ export interface SettledJob {
 export interface JobCounts {
   readonly total: number;
   readonly held: number;
+  /** How many operations wait for somebody's word. */
+  readonly ops_in_doubt: number;
   readonly states: Readonly<Record<string, number>>;
   readonly items: ReadonlyArray<{ readonly kind: string; readonly state: JobState; readonly count: number; readonly held: number }>;
 }

@@ -60,7 +60,7 @@ export type Claim =
   | (Seen & { readonly action: "conflict"; readonly conflict: Conflict })
   | (Seen & { readonly action: "in_progress"; readonly retry_after: number; readonly lease_seconds_left: number })
   /** It may have happened; a person has to say. */
-  | (Seen & { readonly action: "in_doubt"; readonly reason: string })
+  | (Seen & { readonly action: "in_doubt"; readonly reason: string; readonly why?: string })
   /** It was done, and what came of it is erased. */
   | (Seen & { readonly action: "erased" });
 
@@ -101,7 +101,7 @@ export interface KeyWhole extends KeyRow {
 
 export interface Ended {
   readonly id: string;
-  readonly state: "settled" | "released";
+  readonly state: "settled" | "released" | "in_doubt";
   readonly replayed: boolean;
 }
 

@@ -78,7 +78,7 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
       return {
         status: mismatchStatus,
         code: "IDEMPOTENCY_CONFLICT",
-        message: "Request body differs from original request with same idempotency key",
+        message: difference(claim.conflict.differs),
         details: { ...claim.conflict, original_key: key },
         headers: [["x-idempotency-conflict", "body-mismatch"]],
       };
@@ -91,7 +91,7 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
         retryAfterSeconds: claim.retry_after,
       };
     case "in_doubt":
-      return inDoubt(key, claim.reason);
+      return inDoubt(key, claim.reason, claim.why);
     case "erased":
       return {
         status: 410,
@@ -101,6 +101,17 @@ export function problemOf(claim: Refused, key: string, mismatchStatus: number): 
   }
 }
 
+/** The sentence that names the parts in which a request differs from the first one. */
+function difference(differs: readonly string[] = []): string {
+  const names = differs.map((name) => name.replace("_", " "));
+  const last = names.pop();
+  if (last === undefined || (names.length === 0 && last === "body")) {
+    return "Request body differs from original request with same idempotency key";
+  }
+  const [listed, verb] = names.length === 0 ? [last, "differs"] : [`${names.join(", ")} and ${last}`, "differ"];
+  return `the request's ${listed} ${verb} from the first one's under the same idempotency key`;
+}
+
 const DOUBTS: Readonly<Record<string, string>> = {
   runner_died: "the request was started and its runner died; an operator must settle or release the key",
   outcome_unknown: "the request was started and its outcome is unknown; an operator must settle or release the key",
@@ -108,9 +119,9 @@ const DOUBTS: Readonly<Record<string, string>> = {
 };
 
 /** It may have happened, or its answer is gone. */
-export function inDoubt(key: string, reason: string): Problem {
+export function inDoubt(key: string, reason: string, why?: string): Problem {
   const message = DOUBTS[reason] ?? "whether the request was carried out is not known; an operator must settle or release the key";
-  return { status: 409, code: "IDEMPOTENCY_IN_DOUBT", message, details: { key, reason } };
+  return { status: 409, code: "IDEMPOTENCY_IN_DOUBT", message, details: why === undefined ? { key, reason } : { key, reason, why } };
 }
 
 export const NOT_RECORDED: Problem = {

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use hapax_core::difference::Part;
 use hapax_core::entry::{
     BatchStatus, Column, ColumnKind as Kind, Incoming, ItemStatus, Schema as Home,
 };
@@ -58,7 +59,7 @@ schemas! {
     /// What a claim gets.
     ClaimAction => words("What a claim gets.", ["process", "replay", "conflict", "in_progress", "in_doubt", "erased"]);
     /// What became of a key.
-    CompletedState => words("What became of a key.", ["settled", "released"]);
+    CompletedState => words("What became of a key.", ["settled", "released", "in_doubt"]);
     /// What beginning an operation gets.
     BeginAction => words("What beginning an operation gets.", ["execute", "replay", "in_progress", "in_doubt", "failed", "waiting"]);
     /// How two requests of one key differ.
@@ -255,6 +256,16 @@ fn conflict() -> ObjectBuilder {
     plain(
         Type::Object,
         "How this request differs from the one that had the key first.",
+    )
+    .property(
+        "differs",
+        ArrayBuilder::new()
+            .items(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(
+                Part::ALL.map(Part::as_str),
+            )))
+            .description(Some(
+                "Which parts differ, as far as that is known. Another principal is told of no other part.",
+            )),
     )
     .property("original_key", plain(Type::String, "The key."))
     .property("current_hash", hash())

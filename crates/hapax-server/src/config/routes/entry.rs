@@ -1,10 +1,11 @@
 //! One entry of the route table, checked value by value. A refusal names the route and the key.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Result;
 use axum::http::{HeaderName, StatusCode};
-use hapax::layer::{EXCLUDED, Route, Statuses, is_never_stored};
+use hapax::layer::{EXCLUDED, HoldStatuses, InvalidStatus, Route, is_never_stored};
 use hapax_core::canonical::Selection;
 use hapax_core::{OnLost, Policy};
 use serde::Deserialize;
@@ -40,6 +41,7 @@ pub(super) struct Entry {
     principal: String,
     store_headers: Option<Vec<String>>,
     store_statuses: Option<Vec<StatusWord>>,
+    on_status_hold: Option<Vec<StatusWord>>,
     max_body_bytes: Option<usize>,
     max_response_bytes: Option<usize>,
     subject: Option<String>,
@@ -117,7 +119,14 @@ impl Entry {
             route.identity = identity;
         }
         if let Some(statuses) = &self.store_statuses {
-            route.store_statuses = self.statuses(statuses)?;
+            route.store_statuses = self.statuses("store_statuses", statuses)?;
+        }
+        match self.on_status_hold.as_deref() {
+            None => {}
+            Some([]) => route.on_status_hold = HoldStatuses::default(),
+            Some(statuses) => {
+                route.on_status_hold = self.statuses("on_status_hold", statuses)?;
+            }
         }
         let bytes = |key, bytes: Option<usize>, usual| self.bytes(key, bytes, usual);
         route.max_body_bytes = bytes("max_body_bytes", self.max_body_bytes, route.max_body_bytes)?;
@@ -198,7 +207,10 @@ impl Entry {
         Ok(header)
     }
 
-    fn statuses(&self, words: &[StatusWord]) -> Result<Statuses> {
+    fn statuses<S>(&self, key: &str, words: &[StatusWord]) -> Result<S>
+    where
+        S: FromStr<Err = InvalidStatus>,
+    {
         let words: Vec<String> = words
             .iter()
             .map(|word| match word {
@@ -209,7 +221,7 @@ impl Entry {
         words
             .join(",")
             .parse()
-            .map_err(|why| self.refuse("store_statuses", format!("holds what is wrong: {why}")))
+            .map_err(|why| self.refuse(key, format!("holds what is wrong: {why}")))
     }
 
     fn bytes(&self, key: &str, given: Option<usize>, usual: usize) -> Result<usize> {

@@ -58,7 +58,7 @@ fn an_operation_runs_once_and_is_replayed_afterwards(store: Store) {
     assert_eq!(shown["state"], "HEAD_DONE");
     let shown_op = &shown["ops"][0];
     let names: Vec<&String> = shown_op.as_object().unwrap().keys().collect();
-    assert_eq!(names.len(), 11, "{names:?}");
+    assert_eq!(names.len(), 10, "{names:?}");
     assert!(
         !shown.to_string().contains(token.as_str().unwrap()),
         "no secret is shown"

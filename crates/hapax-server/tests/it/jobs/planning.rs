@@ -45,7 +45,7 @@ fn a_job_is_planned_once_and_found_again(store: Store) {
         "canonical_url",
         "payload",
         "result",
-        "error",
+        "backoff_ms",
         "created_at",
         "updated_at",
         "ops",

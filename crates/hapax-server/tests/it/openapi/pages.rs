@@ -128,13 +128,23 @@ fn pages_answer_with_a_slash_behind_their_address_too() {
 #[test]
 fn a_json_answer_ends_with_a_newline_and_so_does_its_replay() {
     let server = Server::start();
-    for (path, status) in [("/health", 200), ("/nothing", 404), ("/v1/keys", 401)] {
+    for (path, status) in [
+        ("/health", 200),
+        ("/ready", 200),
+        ("/version", 200),
+        ("/openapi.json", 200),
+        ("/nothing", 401),
+        ("/v1/keys", 401),
+    ] {
         let answer = get(&server, path);
         assert_eq!(answer.status, status, "{path}");
         assert!(answer.text().ends_with("}\n"), "{path}: {}", answer.text());
         if let Some(length) = answer.header("content-length") {
             assert_eq!(length, answer.body.len().to_string(), "{path}");
         }
+        let problem = [("accept", "application/problem+json")];
+        let document = server.send("GET", path, &problem, b"");
+        assert!(document.text().ends_with("}\n"), "{path}");
     }
     let bearer = format!("Bearer {}", server.token());
     let headers = [

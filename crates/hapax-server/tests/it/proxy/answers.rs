@@ -57,15 +57,31 @@ fn a_configured_site_has_the_pages_of_refusals() {
 }
 
 #[test]
-fn the_admin_listener_has_the_pages() {
+fn the_admin_listener_has_the_pages_and_every_way_back_leads_somewhere() {
     let admin = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = admin.local_addr().unwrap();
     drop(admin);
     let config = format!("[proxy]\nadmin_listen = '{address}'\n");
     let _proxied = Proxied::with(&config);
-    let page = request(address, "GET", "/docs/errors/downstream_failed", &[], b"");
+    let get = |path: &str| request(address, "GET", path, &[], b"");
+    let page = get("/docs/errors/downstream_failed");
     assert_eq!(page.status, 200);
-    assert!(page.text().contains("downstream_failed"));
+    assert!(page.text().contains("<h1>downstream_failed</h1>"));
+    let text = page.text();
+    let links = text.split("href=\"").skip(1);
+    let links: Vec<&str> = links.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(links.len() > 4, "{links:?}");
+    for link in links {
+        assert_eq!(get(link).status, 200, "{link}");
+    }
+    assert!(
+        get("/")
+            .text()
+            .contains("href=\"/docs/errors/downstream_failed\"")
+    );
+    for path in ["/health", "/ready", "/version", "/nothing"] {
+        assert!(get(path).text().ends_with("}\n"), "{path}");
+    }
 }
 
 /// What a gRPC client gets: the HTTP status, the gRPC status and its message.

@@ -166,6 +166,53 @@ fn an_upstream_that_hangs_is_a_504_and_in_doubt_under_hold() {
     assert_eq!(again.upstream.count(), 2, "the route says that it may");
 }
 
+fn an_ambiguous_answer_is_held(proxied: &Proxied) {
+    for status in [502, 504] {
+        let (path, before) = (format!("/s{status}"), proxied.upstream.count());
+        let answer = proxied.post(&path, "k", "{}");
+        assert_eq!(
+            (answer.status, answer.text()),
+            (status, format!("call {}", before + 1)),
+            "the upstream's own answer goes through"
+        );
+        let again = proxied.post(&path, "k", "{}");
+        assert_eq!(code(&again), doubted());
+        assert_eq!(
+            again.json()["error"]["details"]["reason"],
+            "outcome_unknown"
+        );
+        assert_eq!(
+            proxied.upstream.count(),
+            before + 1,
+            "nothing is sent again"
+        );
+    }
+    for status in [503, 401] {
+        let (path, before) = (format!("/s{status}"), proxied.upstream.count());
+        for _ in 0..2 {
+            assert_eq!(proxied.post(&path, "k", "{}").status, status);
+        }
+        assert_eq!(
+            proxied.upstream.count(),
+            before + 2,
+            "{status} frees the key"
+        );
+    }
+}
+
+const AMBIGUOUS: &str = "[[routes]]\npattern = '*:*'\non_status_hold = [502, 504]\non_lost = 'retry'\nlease_seconds = 1\n";
+
+#[test]
+fn an_ambiguous_answer_leaves_the_key_in_doubt_also_under_retry() {
+    an_ambiguous_answer_is_held(&Proxied::with(AMBIGUOUS));
+}
+
+#[test]
+fn an_ambiguous_answer_leaves_the_key_in_doubt_on_postgres() {
+    let database = crate::postgres::database();
+    an_ambiguous_answer_is_held(&Proxied::on(AMBIGUOUS, Some(database)));
+}
+
 #[test]
 fn a_client_that_goes_away_does_not_stop_the_upstream_call() {
     let proxied = Proxied::plain();

@@ -1,5 +1,7 @@
 //! Requests under a key: the upstream sees each operation once, whoever asks again.
 
+use serde_json::json;
+
 use super::upstream::{LARGE_BYTES, binary};
 use super::{Proxied, is_replay};
 
@@ -125,6 +127,7 @@ fn an_answer_too_large_to_keep_goes_through_and_is_not_asked_for_again() {
         again.json()["error"]["details"]["reason"],
         "response_not_stored"
     );
+    assert_eq!(again.json()["error"]["details"]["why"], "too_large");
     assert_eq!(proxied.upstream.count(), 1);
 }
 
@@ -191,6 +194,16 @@ fn a_replay_and_a_diff_are_given_to_the_same_principal_only() {
             "{details}"
         );
         assert!(details["original_hash"].is_null() && !stranger.text().contains("call"));
+        assert_eq!(
+            details["differs"],
+            json!(["principal"]),
+            "also of another body"
+        );
+        let message = stranger.json()["error"]["message"].to_string();
+        assert!(
+            message.contains("the request's principal differs"),
+            "{message}"
+        );
     }
     assert!(is_replay(&ask("Bearer alice", r#"{"pin":1}"#)));
     // Without Authorization everybody is the same nobody.

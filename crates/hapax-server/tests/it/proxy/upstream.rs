@@ -187,6 +187,19 @@ fn answer(
             }
             send(&whole(status, "", format!("call {number}").as_bytes()))
         }
+        // The same as gRPC says it: in the head of an answer without messages, or behind the messages.
+        "/guarded-grpc" | "/guarded-grpc-stream" => {
+            let status = match call.header("authorization") {
+                Some("Bearer good") => return send(&whole(200, "grpc-status: 0\r\n", format!("call {number}").as_bytes())),
+                Some("Bearer poor") => 7,
+                Some(_) | None => 16,
+            };
+            if call.path() == "/guarded-grpc" {
+                return send(&whole(200, &format!("grpc-status: {status}\r\n"), b""));
+            }
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: grpc-status\r\n\r\n";
+            send(format!("{head}1\r\nx\r\n0\r\ngrpc-status: {status}\r\n\r\n").as_bytes())
+        }
         "/echo" => send(&whole(200, "content-type: application/octet-stream\r\n", &call.body)),
         "/binary" => send(&whole(200, "content-type: image/png\r\n", &binary())),
         "/empty" => send(b"HTTP/1.1 204 No Content\r\n\r\n"),
@@ -215,6 +228,21 @@ fn answer(
             send(b"data: 2\n\n")?;
             None
         }
+        // One event, then silence and a connection that breaks in the middle of a chunk.
+        "/events-broken" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
+            seen.gate();
+            send(b"9\r\ndat")?;
+            None
+        }
+        "/events-whole" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
+            seen.gate();
+            send(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
+        }
+        "/trailers" => send(
+            b"HTTP/1.1 200 OK\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 7\r\n\r\n",
+        ),
         // The head, and the body when the gate opens.
         "/late" => {
             send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")?;

@@ -76,7 +76,7 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
             "0019_reruns_and_readers",
             "0020_job_backoff",
             "0021_named_tokens",
-            "0023_stored_masks"
+            "0022_stored_masks"
         ]
     );
     let connection = rusqlite::Connection::open(&path).expect("the file opens");

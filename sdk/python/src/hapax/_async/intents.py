@@ -7,7 +7,7 @@ from typing import Any, Optional, cast
 
 import httpx
 
-from ..shapes import Clarification, Intent, Receipt
+from ..shapes import Clarification, Intent, ListedReceipt, Receipt
 from ..transport import Call, given, path
 from .transport import AsyncTransport
 
@@ -39,7 +39,7 @@ class AsyncIntents:
         """An intent as it was received, with everything that was recorded for it."""
         return cast(Intent, await self._transport.json(Call("GET", path("v1", "intents", intent_id))))
 
-    def receipts(self, *, status: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[Receipt]:
+    def receipts(self, *, status: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[ListedReceipt]:
         """All receipts, newest first."""
         return self._transport.items(Call("GET", "/v1/receipts", query=given(status=status, limit=limit)))
 

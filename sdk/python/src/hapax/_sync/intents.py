@@ -8,7 +8,7 @@ from typing import Any, Optional, cast
 
 import httpx
 
-from ..shapes import Clarification, Intent, Receipt
+from ..shapes import Clarification, Intent, ListedReceipt, Receipt
 from ..transport import Call, given, path
 from .transport import Transport
 
@@ -40,7 +40,7 @@ class Intents:
         """An intent as it was received, with everything that was recorded for it."""
         return cast(Intent, self._transport.json(Call("GET", path("v1", "intents", intent_id))))
 
-    def receipts(self, *, status: Optional[str] = None, limit: Optional[int] = None) -> Iterator[Receipt]:
+    def receipts(self, *, status: Optional[str] = None, limit: Optional[int] = None) -> Iterator[ListedReceipt]:
         """All receipts, newest first."""
         return self._transport.items(Call("GET", "/v1/receipts", query=given(status=status, limit=limit)))
 

@@ -45,6 +45,28 @@ fn a_strangers_refused_try_does_not_take_the_key(store: Store) {
     }
 }
 
+fn a_refusal_that_grpc_says_beside_a_200_does_not_take_the_key(store: Store) {
+    for at in ["/guarded-grpc", "/guarded-grpc-stream"] {
+        let proxied = Proxied::on(GREEDY, store.database());
+        for (number, credential) in [Some("Bearer wrong"), Some("Bearer poor"), None]
+            .into_iter()
+            .enumerate()
+        {
+            let refused = pay(&proxied, at, credential);
+            assert_eq!((refused.status, is_replay(&refused)), (200, false), "{at}");
+            assert_eq!(
+                proxied.upstream.count(),
+                number + 1,
+                "each try is passed on"
+            );
+        }
+        let paid = pay(&proxied, at, Some("Bearer good"));
+        assert_eq!((paid.status, paid.text().as_str()), (200, "call 4"), "{at}");
+        assert!(is_replay(&pay(&proxied, at, Some("Bearer good"))));
+        assert_eq!(proxied.upstream.count(), 4);
+    }
+}
+
 fn a_strangers_try_in_flight_leaves_no_mark(store: Store) {
     let proxied = Proxied::on(GREEDY, store.database());
     let address = proxied.address();
@@ -56,11 +78,13 @@ fn a_strangers_try_in_flight_leaves_no_mark(store: Store) {
         crate::http::try_request(address, "POST", "/guarded-late", &headers, b"{}")
     });
     proxied.upstream.until_calls(1);
+    // Nothing is final yet, so she is told to come again, whatever the stranger has sent.
     let meanwhile = pay(&proxied, "/guarded-late", Some("Bearer good"));
     assert_eq!(
         meanwhile.refusal(),
-        (409, "IDEMPOTENCY_CONFLICT".to_owned())
+        (409, "IDEMPOTENCY_IN_PROGRESS".to_owned())
     );
+    assert_eq!(meanwhile.header("retry-after"), Some("1"));
     proxied.upstream.open();
     assert_eq!(stranger.join().unwrap().unwrap().status, 401);
     let paid = pay(&proxied, "/guarded-late", Some("Bearer good"));
@@ -70,6 +94,30 @@ fn a_strangers_try_in_flight_leaves_no_mark(store: Store) {
         "/guarded-late",
         Some("Bearer good")
     )));
+}
+
+fn who_may_wait_is_served_once_a_strangers_try_is_refused(store: Store) {
+    let patient = format!("{GREEDY}wait_ms = 30000\n");
+    let proxied = Proxied::on(&patient, store.database());
+    let address = proxied.address();
+    let send = |credential: &'static str, body: &'static [u8]| {
+        std::thread::spawn(move || {
+            let headers = [
+                ("idempotency-key", "order-7"),
+                ("authorization", credential),
+            ];
+            crate::http::try_request(address, "POST", "/guarded-late", &headers, body)
+        })
+    };
+    let stranger = send("Bearer wrong", b"{}");
+    proxied.upstream.until_calls(1);
+    let owner = send("Bearer good", br#"{"amount":10}"#);
+    // Until she is told something, or waits: either way the stranger is refused next.
+    std::thread::yield_now();
+    proxied.upstream.open();
+    assert_eq!(stranger.join().unwrap().unwrap().status, 401);
+    let paid = owner.join().unwrap().unwrap();
+    assert_eq!((paid.status, paid.text().as_str()), (201, "call 2"));
 }
 
 fn a_caller_gets_through_with_a_new_token_after_a_401(store: Store) {
@@ -111,7 +159,9 @@ fn a_refused_credential_frees_the_key_of_a_claim(store: Store) {
 
 on_both_stores!(
     a_strangers_refused_try_does_not_take_the_key,
+    a_refusal_that_grpc_says_beside_a_200_does_not_take_the_key,
     a_strangers_try_in_flight_leaves_no_mark,
+    who_may_wait_is_served_once_a_strangers_try_is_refused,
     a_caller_gets_through_with_a_new_token_after_a_401,
     a_refused_credential_frees_the_key_of_a_claim,
 );

@@ -83,6 +83,9 @@ fn what_a_cloud_tells_its_machines_is_not_downloaded(store: Store) {
         "http://100.100.100.200/latest/meta-data/",
         "http://192.0.0.192/opc/v2/",
         "http://[fd00:ec2::254]/latest/meta-data/",
+        "http://169.254.169.254./latest/meta-data/",
+        "http://0251.0376.0251.0376./",
+        "http://169\u{3002}254\u{3002}169\u{3002}254\u{3002}/",
     ] {
         let (job, _) = given_up(&server, &token, url);
         let error = job["error"].as_str().unwrap();

@@ -80,6 +80,7 @@ impl House {
             .iter()
             .map(|job| job["kind"].as_str().unwrap())
             .collect();
+        kinds.retain(|kind| *kind != "own");
         kinds.sort_unstable();
         assert_eq!(kinds, ["download", "enrich", "import", "intent"]);
         jobs
@@ -207,7 +208,77 @@ fn an_owner_still_retries_what_the_program_gave_up(store: Store) {
     );
 }
 
+fn no_other_name_of_a_job_and_no_session_drives_the_programs_jobs(store: Store) {
+    let house = House::new(store);
+    let [writer, owner] =
+        ["writer", "owner"].map(|role| token_of_role(&house.server, &house.store, DEFAULT, role));
+    let body = json!({ "token": owner }).to_string();
+    let json_type = ("content-type", "application/json");
+    let signed_in = house
+        .server
+        .send("POST", "/session", &[json_type], body.as_bytes());
+    let cookie = signed_in.header("set-cookie").unwrap().to_owned();
+    let cookie = cookie.split(';').next().unwrap();
+    for job in house.jobs() {
+        let id = job["job_id"].as_str().unwrap();
+        let before = house.shown(id);
+        let whole: Value = serde_json::from_str(&before).unwrap();
+        let op = whole["ops"][0]["op_key"].as_str();
+        let key = job["job_key"].as_str().unwrap();
+        for name in [key.to_owned(), id.to_uppercase(), id.replace('-', "%2D")] {
+            let mut named = job.clone();
+            named["job_id"] = name.as_str().into();
+            for (path, body) in acts(&named, op) {
+                if path.ends_with("/resolve") {
+                    continue;
+                }
+                let by_token = house.post(&writer, &path, &body);
+                let headers = [json_type, ("cookie", cookie), ("x-hapax-csrf", "1")];
+                let text = body.to_string();
+                let by_session = house.server.send("POST", &path, &headers, text.as_bytes());
+                for answer in [by_token, by_session] {
+                    let code = answer.code();
+                    // A spelling that is no name of a job names none.
+                    assert!(
+                        code == "forbidden" || (name != key && code == "not_found"),
+                        "{path} {body}: {}",
+                        answer.text()
+                    );
+                }
+            }
+            let item = json!({"job_id": name, "to_state": "FINALIZED"});
+            let settled = house.post(&writer, "/v1/jobs/settle", &json!({ "items": [item] }));
+            assert_eq!(settled.json()["items"][0]["ok"], Value::Null);
+        }
+        let retried = house.post(&writer, &format!("/v1/jobs/{key}/retry"), &json!({}));
+        assert_eq!(retried.code(), "forbidden", "a writer is no owner");
+        assert_eq!(house.shown(id), before, "nothing changed");
+    }
+}
+
+fn the_key_of_a_programs_operation_opens_nothing_from_another_job(store: Store) {
+    let house = House::new(store);
+    let writer = token_of_role(&house.server, &house.store, DEFAULT, "writer");
+    let own = json!({"kind": "own", "work_id": "w", "artifact_id": "a", "canonical_url": "https://example.org/"});
+    let own = house.post(&writer, "/v1/jobs", &own).json()["job_id"].clone();
+    for job in house.jobs().iter().filter(|job| job["kind"] != "own") {
+        let id = job["job_id"].as_str().unwrap();
+        let before = house.shown(id);
+        let whole: Value = serde_json::from_str(&before).unwrap();
+        let ops = whole["ops"].as_array().unwrap();
+        for op in ops {
+            let begin = json!({"job_id": own, "kind": op["kind"], "op_key": op["op_key"], "class": "replayable", "token": "t"});
+            let begun = house.post(&writer, "/v1/ops/begin", &begin);
+            assert_eq!(begun.refusal(), (409, "key_conflict".to_owned()));
+            assert!(!begun.text().contains("result"), "{}", begun.text());
+        }
+        assert_eq!(house.shown(id), before, "nothing changed");
+    }
+}
+
 on_both_stores!(
+    no_other_name_of_a_job_and_no_session_drives_the_programs_jobs,
+    the_key_of_a_programs_operation_opens_nothing_from_another_job,
     the_programs_jobs_are_read_and_driven_by_nobody_outside,
     an_owner_still_retries_what_the_program_gave_up,
 );

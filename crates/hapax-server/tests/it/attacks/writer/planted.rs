@@ -92,7 +92,36 @@ fn no_job_is_planted_under_a_name_of_the_program(store: Store) {
     }
 }
 
+fn no_kind_takes_the_keys_of_downloads(store: Store) {
+    let node = store.serve("");
+    let writer = node.token_of(DEFAULT, "writer");
+    let plan = |kind: &str, number: u32| {
+        let url = format!("https://example.org/{number}");
+        let job = json!({"kind": kind, "work_id": "w", "artifact_id": "a", "canonical_url": url});
+        node.bearing(&writer, "POST", "/v1/jobs", &job.to_string())
+    };
+    // In its keys a download is called `artifact`.
+    for (number, kinds) in [["artifact", "download"], ["download", "artifact"]]
+        .into_iter()
+        .enumerate()
+    {
+        let number = u32::try_from(number).unwrap();
+        let [first, second] = kinds.map(|kind| {
+            let planned = plan(kind, number);
+            assert_eq!(planned.status, 201, "{kind}: {}", planned.text());
+            let job = planned.json();
+            assert_eq!(job["kind"], kind, "{job}");
+            job
+        });
+        assert_ne!(first["job_key"], second["job_key"]);
+        for kind in kinds {
+            assert_eq!(plan(kind, number).status, 200, "{kind} is found again");
+        }
+    }
+}
+
 on_both_stores!(
+    no_kind_takes_the_keys_of_downloads,
     no_job_is_planted_under_a_name_of_the_program,
     a_download_that_was_planned_in_other_words_is_not_adopted,
 );

@@ -234,7 +234,7 @@ async fn no_statement_walks_what_it_was_not_asked_for() {
             sql!("job_plan"),
             format!(
                 "{tenant}, 0, '{{mine1,new}}', '{{mine1,new}}', '{{k,k}}', '{{x,x}}', '{{5,5}}', '{{w,w}}', '{{a,a}}', \
-                 '{{u,u}}', '{{NULL,NULL}}'"
+                 '{{u,u}}', '{{NULL,NULL}}', '{{NULL,NULL}}'"
             ),
             150,
         ),
@@ -305,7 +305,7 @@ async fn a_plan_made_of_empty_tables_does_not_walk_them_later() {
     let cases = [
         (
             sql!("job_plan"),
-            format!("{tenant}, 0, {ids}, {ids}, {words}"),
+            format!("{tenant}, 0, {ids}, {ids}, {words}, {none}"),
         ),
         (sql!("job_by_key"), format!("{tenant}, {ids}")),
         (sql!("job_lock"), format!("{tenant}, {ids}, '{{}}'")),

@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+// The same with Stripe's SDK for Node. Arguments: HOST:PORT AMOUNT [KEY [PLAN]]
+
+import Stripe from "stripe";
+
+const [, , address, amount, idempotencyKey, plan = ""] = process.argv;
+const [host, port] = address.split(":");
+const stripe = new Stripe("sk_test_1", { host, port, protocol: "http", maxNetworkRetries: 2, telemetry: false });
+const began = Date.now();
+try {
+  const body = { amount: Number(amount), currency: "eur", metadata: { plan } };
+  const paid = await stripe.paymentIntents.create(body, idempotencyKey ? { idempotencyKey } : undefined);
+  console.log(paid.id, paid.lastResponse.headers["idempotency-replayed"] ?? "first");
+} catch (error) {
+  console.log(error.type, error.statusCode, error.code, Date.now() - began > 400 ? "tried again" : "once");
+}

@@ -116,7 +116,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
 }
 
 /// A message whose last clause says what to do, in two.
-fn advised(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn advised(text: &str) -> Option<(&str, &str)> {
     let (message, advice) = text.rsplit_once("; ")?;
     // Inside quotes it is what somebody typed.
     let is_whole = |part: &str| part.matches('"').count() % 2 == 0;

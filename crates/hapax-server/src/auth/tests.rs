@@ -1,5 +1,5 @@
 use hapax::Engine;
-use hapax_core::{Claim, Fingerprint, Key, NoteScan, Scope};
+use hapax_core::{Claim, Fingerprint, Key, Ledger, NoteScan, Scope};
 use hapax_store::MemoryLedger;
 
 use super::*;

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::serve::Signals;
 use crate::cli::ImportMbox;
 use crate::config::Config;
-use crate::exit::{self, Failed, Usage};
+use crate::exit::{self, Failed, Usage, advised};
 use crate::import::asked::Asked;
 use crate::import::desk::LEASE;
 use crate::import::job::{self, Importing};
@@ -257,10 +257,9 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
     }
     if import.status == ImportStatus::Failed {
         let why = import.error.as_deref().unwrap_or("for no known reason");
-        out::note(&format!(
-            "the import {} failed: {why}\nhint: put that right and run the same command again; messages that were taken are skipped",
-            import.id
-        ));
+        let again = "put that right and run the same command again";
+        let (why, next) = advised(why).unwrap_or((why, again));
+        out::note(&format!("the import {} failed: {why}\nhint: {next}", import.id));
         return Ok(());
     }
     out::line(&format!(

@@ -40,7 +40,7 @@ const KNOWN: [(&[&str], &str); 15] = [
     ),
     (
         &["connecting to PostgreSQL", "connecting to the server"],
-        "is PostgreSQL running, and are host and port in --database right? `hapax doctor` looks at both",
+        "is PostgreSQL running, and are host and port in --database right?",
     ),
     (
         &["reading the config file"],

@@ -71,6 +71,7 @@ pub(crate) fn claim(tenant: u128, key: &str) -> Claim {
         content_type: "application/json".to_owned(),
         content_hash: CONTENT_HASH.to_owned(),
         body: Some(Bytes::from(format!("{{\"card\":\"{SECRET}\"}}"))),
+        masks: vec!["card".parse().unwrap()],
     });
     claim
 }

@@ -155,8 +155,12 @@ fn a_failed_import_ends_with_its_reason() {
     assert!(!said.contains("queued for enrichment"), "{said}");
     assert!(said.contains("breaks off in this message"), "{said}");
     let said = String::from_utf8(output.stderr).unwrap();
-    let last = said.lines().last().unwrap();
-    assert!(last.contains("failed: the compressed file"), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let [.., why, hint] = lines[..] else {
+        panic!("{said}");
+    };
+    assert!(why.contains("failed: the compressed file"), "{said}");
+    assert_eq!(hint, "hint: mend it and import it again");
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_json_answer_ends_with_a_newline_and_so_does_its_replay() {
         ("/ready", 200),
         ("/version", 200),
         ("/openapi.json", 200),
-        ("/nothing", 404),
+        ("/docs/errors/nothing", 404),
         ("/v1/keys", 401),
     ] {
         let answer = get(&server, path);

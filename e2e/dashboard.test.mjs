@@ -229,7 +229,7 @@ test("the dashboard leads to the reference, that to the errors, and each of them
   await page.setViewportSize({ width: 1280, height: 860 });
   await page.getByRole("link", { name: "All errors" }).click();
   await page.getByRole("link", { name: "lease_lost" }).waitFor();
-  await page.getByRole("link", { name: "Dashboard" }).click();
+  await page.getByRole("link", { name: "Dashboard", exact: true }).click();
   await main(page).getByRole("heading", { name: "Overview" }).waitFor();
   // What is refused on a page leads there too.
   await page.goto(`${closed.base}/ui/keys/00000000-0000-0000-0000-000000000000`);

@@ -111,10 +111,11 @@ fn a_start_is_refused_while_a_view_reads_past_row_level_security() {
 fn the_clean_up_runs_nothing_that_others_made_in_its_schema() {
     let url = crate::postgres::database();
     succeed(&["migrate", "--database", &url]);
-    // Whoever may make functions in the schema of the ledger makes one that the clean-up seems to call.
+    // Whoever may make functions in the schema of the ledger makes one that the clean-up seems to call, and that is called
+    // as soon as a statement is planned.
     on(
         &url,
-        "CREATE FUNCTION now() RETURNS timestamptz LANGUAGE plpgsql AS \
+        "CREATE FUNCTION now() RETURNS timestamptz LANGUAGE plpgsql IMMUTABLE AS \
          $$ BEGIN RAISE 'run as %', current_user; END $$",
     );
     on(&url, "SELECT cleanup_expired_idempotency_keys()");

@@ -272,7 +272,9 @@ fn two_tokens_of_one_tenant_with_equal_bodies_are_two_requests(store: Store) {
     let echo = |token: &str| {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str()), ("cookie", "theme=dark")];
-        server.send("POST", "/v1/echo", &headers, b"{}").json()
+        let answer = server.send("POST", "/v1/echo", &headers, b"{}");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
     };
     let first = echo(&one);
     assert_ne!(echo(&two)["id"], first["id"]);

@@ -259,7 +259,10 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
         let why = import.error.as_deref().unwrap_or("for no known reason");
         let again = "put that right and run the same command again";
         let (why, next) = advised(why).unwrap_or((why, again));
-        out::note(&format!("the import {} failed: {why}\nhint: {next}", import.id));
+        out::note(&format!(
+            "the import {} failed: {why}\nhint: {next}",
+            import.id
+        ));
         return Ok(());
     }
     out::line(&format!(

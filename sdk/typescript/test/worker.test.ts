@@ -118,8 +118,9 @@ onEachStore("jobs", (server: () => Server) => {
     const client = server().client();
     const kind = newKind();
     const id = await plan(client, kind);
-    const handler = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1500));
-    await working(client, { jobs: [job(kind, handler)], ttlSeconds: 0.6, concurrency: 2 }, async () => {
+    const handler = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 4000));
+    // Renewed each half second: a machine with much to do may miss two of three.
+    await working(client, { jobs: [job(kind, handler)], ttlSeconds: 1.5, concurrency: 2 }, async () => {
       await reached(client, id, "INDEXED");
     });
     assert.equal((await client.jobs.get(id)).attempts, 1);

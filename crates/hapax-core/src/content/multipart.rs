@@ -95,15 +95,17 @@ fn find(within: &[u8], needle: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn form(boundary: &str, parts: &[(&str, &str)]) -> Vec<u8> {
-        let mut body = String::new();
+        let mut body = Vec::new();
         for (head, content) in parts {
-            body.push_str(&format!("--{boundary}\r\n{head}\r\n\r\n{content}\r\n"));
+            write!(body, "--{boundary}\r\n{head}\r\n\r\n{content}\r\n").unwrap();
         }
-        body.push_str(&format!("--{boundary}--\r\n"));
-        body.into_bytes()
+        write!(body, "--{boundary}--\r\n").unwrap();
+        body
     }
 
     const NAME: &str = "Content-Disposition: form-data; name=\"note\"";

@@ -49,6 +49,9 @@ pub struct Claim {
     pub key: Key,
     /// What is asked.
     pub fingerprint: Fingerprint,
+    /// What an older version made of the same bytes, where that is another fingerprint: a record of it stands for the same
+    /// request.
+    pub former: Option<Fingerprint>,
     /// Who asks, where a replay may only go to the same principal.
     pub principal: Option<Principal>,
     /// Whom it is about, so that everything about them can be erased.
@@ -74,6 +77,7 @@ impl Claim {
             scope,
             key,
             fingerprint,
+            former: None,
             principal: None,
             subject: None,
             owner,

@@ -1,11 +1,14 @@
-//! The hash of a body by what it means: JSON by its canonical form, anything else by its media type and bytes.
-//! It decodes nothing and knows no header but the media type.
+//! The hash of a body by what it means: JSON by its canonical form, a form by its parts, anything else by its media type and
+//! bytes. It decodes nothing and knows no header but the media type.
+
+mod multipart;
 
 use crate::canonical::{Document, Selection};
 use crate::fingerprint::Fingerprint;
 
-/// The hash of a body: JSON without the fields that do not count, anything else byte for byte. What says it is JSON and is
-/// not acceptable counts as bytes. A media type is in lower case and has no parameters; none means JSON.
+/// The hash of a body: JSON without the fields that do not count, `multipart/form-data` by its parts and not by what
+/// stands between them, anything else byte for byte. What says it is JSON or a form and cannot be read as one counts as
+/// bytes. A media type is in lower case and has no parameters; none means JSON.
 ///
 /// ```
 /// use hapax_core::canonical::Selection;
@@ -23,7 +26,30 @@ pub fn hash(media_type: &str, body: &[u8], selection: &Selection) -> Fingerprint
     {
         return Fingerprint::from_bytes(document.sha256(selection));
     }
+    if is_form(media_type)
+        && let Some(hash) = multipart::hash(body)
+    {
+        return hash;
+    }
+    hash_bytes(media_type, body)
+}
+
+/// The hash of a body byte for byte.
+#[must_use]
+pub fn hash_bytes(media_type: &str, body: &[u8]) -> Fingerprint {
     Fingerprint::of_parts(&[media_type.as_bytes(), body])
+}
+
+/// Whether a body of this media type is a form of several parts.
+#[must_use]
+pub fn is_form(media_type: &str) -> bool {
+    media_type == multipart::MEDIA_TYPE
+}
+
+/// The boundary that the first line of a form says it has.
+#[must_use]
+pub fn boundary(body: &[u8]) -> Option<&[u8]> {
+    multipart::boundary(body)
 }
 
 /// Whether a body of this media type is JSON.

@@ -148,7 +148,9 @@ pub fn decide<'r>(seen: Option<&'r Record>, claim: &Claim, now: Time) -> Verdict
 
 /// Whether the record stands for another request, or for the same one of somebody else.
 fn is_another(record: &Record, claim: &Claim) -> bool {
-    record.fingerprint != claim.fingerprint || record.principal != claim.principal
+    let asks_another =
+        record.fingerprint != claim.fingerprint && Some(record.fingerprint) != claim.former;
+    asks_another || record.principal != claim.principal
 }
 
 /// A lease ran out without an outcome: the record's own policy says what that means.

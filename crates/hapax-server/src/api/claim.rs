@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use hapax::Claimed;
 use hapax::layer::{
-    Asked, IDEMPOTENCY_KEY, KeyError, Route, conflict_details, is_reserved, key_required,
-    parse_key, route_pattern,
+    Asked, IDEMPOTENCY_KEY, KeyError, Route, conflict_details, decoded_bytes_max, is_reserved,
+    key_required, overloaded, parse_key, route_pattern,
 };
 use hapax::problem::Problem;
 use hapax_core::{Cause, Claim, Key, NotKept, Policy, Principal, Scope, Tenant};
@@ -51,6 +51,9 @@ pub(super) struct ClaimBody {
     /// The body as bytes, in place of `body`.
     body_base64: Option<String>,
     content_type: Option<String>,
+    /// The `Content-Encoding` of the body, where it came with one: gzip, deflate, br or zstd. It is compared by what it
+    /// decodes to.
+    content_encoding: Option<String>,
     /// How long the record answers for its key; the route's own time if it is left out.
     #[schema(maximum = 316_224_000)]
     ttl_seconds: Option<u64>,
@@ -84,6 +87,11 @@ impl ClaimBody {
                 .map_err(|_| invalid("content_type", "is not a media type"))?;
             headers.insert(CONTENT_TYPE, value);
         }
+        if let Some(coding) = &self.content_encoding {
+            let value = HeaderValue::from_str(coding)
+                .map_err(|_| invalid("content_encoding", "is not a coding"))?;
+            headers.insert(CONTENT_ENCODING, value);
+        }
         let scope = Scope {
             tenant,
             space: route_pattern(&method, uri.path()),
@@ -107,6 +115,12 @@ impl ClaimBody {
             problem
         };
         let principal = self.principal.as_deref().map(principal).transpose()?;
+        // What it decodes to counts until the claim is made.
+        let decodes_to = decoded_bytes_max(&headers, payload.bytes.len());
+        let room = (decodes_to > 0).then(|| app.budget.hold(tenant, decodes_to));
+        if room.as_ref().is_some_and(Option::is_none) {
+            return Err(overloaded());
+        }
         let asked = Asked::new(&method, &uri, &headers, payload.bytes, &route.selection);
         let key = match self.key {
             Some(text) => {

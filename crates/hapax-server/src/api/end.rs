@@ -99,8 +99,12 @@ pub(super) async fn complete(
     let route = app.route(&record.scope.space);
     let given = payload.outcome(body.status, &body.headers, route)?;
     let end = End::of(route, given.status);
-    let unwanted = (!body.stored).then_some(body.why);
-    let outcome = kept(given, unwanted, route.max_response_bytes);
+    let most = route.max_response_bytes;
+    let outcome = if body.stored {
+        kept(given, most)
+    } else {
+        unkept(given, body.why.map(NotKept::from))
+    };
     let lease = match held(record, &body.token) {
         Held::Yes(lease) => *lease,
         Held::Settled(recorded) if *recorded == outcome => {
@@ -165,14 +169,17 @@ impl End {
     }
 }
 
-/// The outcome as far as it is kept: with its body, unless that is unwanted, for what reason ever, or over `most` bytes.
-fn kept(outcome: Outcome, unwanted: Option<Option<WhyNot>>, most: usize) -> Outcome {
+/// The outcome with its body, if that is not over `most` bytes.
+fn kept(outcome: Outcome, most: usize) -> Outcome {
     let bytes = outcome.whole().map_or(0, bytes::Bytes::len);
-    let reason = match unwanted {
-        None if bytes <= most => return outcome,
-        None => Some(NotKept::TooLarge),
-        Some(why) => why.map(NotKept::from),
-    };
+    if bytes <= most {
+        return outcome;
+    }
+    unkept(outcome, Some(NotKept::TooLarge))
+}
+
+/// The outcome without its body, and why, if that is known.
+fn unkept(outcome: Outcome, reason: Option<NotKept>) -> Outcome {
     let unkept = Outcome {
         headers: outcome.headers,
         ..Outcome::not_kept(outcome.status)

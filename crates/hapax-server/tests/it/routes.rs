@@ -185,6 +185,31 @@ fn a_conflict_of_a_remote_claim_says_what_differs(store: Store) {
     }
 }
 
+fn a_remote_claim_compares_compressed_bodies_by_what_they_decode_to(store: Store) {
+    use std::io::Write;
+
+    let server = store.serve("");
+    let gzip = |text: &str| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        data_encoding::BASE64.encode(&encoder.finish().unwrap())
+    };
+    let request = |body: &str| {
+        json!({
+            "key": "k", "method": "POST", "path": "/orders", "content_type": "application/json",
+            "content_encoding": "gzip", "body_base64": gzip(body),
+        })
+    };
+    assert_eq!(claim(&server, &request(r#"{"a":1}"#))["action"], "process");
+    assert_eq!(
+        claim(&server, &request(r#"{ "a": 1.0 }"#))["action"],
+        "in_progress"
+    );
+    let other = claim(&server, &request(r#"{"a":2}"#));
+    assert_eq!(other["conflict"]["diff_summary"], json!(["a: '1' → '2'"]));
+    assert_eq!(other["conflict"]["differs"], json!(["body"]));
+}
+
 fn a_route_says_which_answers_are_final_and_how_large_they_may_be(store: Store) {
     let server = store.serve(
         "[[routes]]\npattern = 'POST:picky'\nstore_statuses = ['2xx']\nmax_response_bytes = 10\nmax_body_bytes = 30\n",
@@ -256,6 +281,7 @@ on_both_stores![
     the_ietf_profile_speaks_as_the_draft_does,
     a_remote_claim_follows_its_route,
     a_conflict_of_a_remote_claim_says_what_differs,
+    a_remote_claim_compares_compressed_bodies_by_what_they_decode_to,
     a_route_says_which_answers_are_final_and_how_large_they_may_be,
     an_ambiguous_status_leaves_a_remote_claim_in_doubt,
     a_lost_lease_under_hold_is_in_doubt_for_a_remote_claim_too,

@@ -56,6 +56,15 @@ pub async fn doubt_under_hold_never_expires(subject: &Subject) {
         subject.swap(lease.doubt(Doubt::OutcomeUnknown)).await,
         Swap::Written
     );
+    // Where a lost lease means to run again, an outcome may be held all the same.
+    let held = subject.claim("held").with_policy(policy(OnLost::Retry));
+    let lease = subject.take(&held).await.lease();
+    assert_eq!(
+        subject
+            .swap(lease.hold_in_doubt(Doubt::OutcomeUnknown))
+            .await,
+        Swap::Written
+    );
     subject.advance(Duration::from_secs(3600));
 
     let swept = subject.sweep(Sweep::default()).await;
@@ -65,10 +74,12 @@ pub async fn doubt_under_hold_never_expires(subject: &Subject) {
         subject.take(&subject.again(&died)).await,
         Taken::Lost(Doubt::RunnerDied)
     ));
-    assert!(matches!(
-        subject.take(&subject.again(&unknown)).await,
-        Taken::Lost(Doubt::OutcomeUnknown)
-    ));
+    for claim in [unknown, held] {
+        assert!(matches!(
+            subject.take(&subject.again(&claim)).await,
+            Taken::Lost(Doubt::OutcomeUnknown)
+        ));
+    }
 }
 
 /// A holder that could not find out says so, and may still settle when it does.

@@ -9,9 +9,9 @@ use hapax_core::diff::masked_query;
 use hapax_core::{Claim, Fingerprint, Key, Principal, Request, Scope, Space, Subject, Tenant};
 use http::{HeaderMap, Method, Uri, header::CONTENT_TYPE};
 
-use super::derived;
 use super::pattern::holds_id;
 use super::route::Route;
+use super::{derived, encoded};
 use crate::Engine;
 
 /// What a request asks, hashed.
@@ -33,14 +33,18 @@ pub struct Asked {
     method: Method,
     path: String,
     content_type: String,
+    /// Decoded, where that was possible.
     body: Bytes,
     body_hash: Fingerprint,
+    /// The hash of the body byte for byte, where it is compared by another.
+    bytes_hash: Option<Fingerprint>,
     content_hash: Fingerprint,
 }
 
 impl Asked {
-    /// Hashes a request: JSON by its canonical form without the excluded fields, anything else by its
-    /// media type and bytes. A body that is not acceptable JSON counts as bytes.
+    /// Hashes a request: JSON by its canonical form without the excluded fields, `multipart/form-data` by its parts,
+    /// anything else by its media type and bytes. A body that is not acceptable JSON, or no whole form, counts as bytes.
+    /// One with a `Content-Encoding` counts as what it decodes to, within [`decoded_bytes_max`](super::decoded_bytes_max).
     #[must_use]
     pub fn new(
         method: &Method,
@@ -50,7 +54,15 @@ impl Asked {
         selection: &Selection,
     ) -> Self {
         let media_type = media_type(headers);
-        let body_hash = content::hash(&media_type, &body, selection);
+        let decoded = encoded::decoded(headers, &body);
+        let bytes_hash = (decoded.is_some() || content::is_form(&media_type))
+            .then(|| content::hash_bytes(&media_type, &body));
+        let body = decoded.unwrap_or(body);
+        let body_hash = if content::is_form(&media_type) && !says_its_boundary(headers, &body) {
+            content::hash_bytes(&media_type, &body)
+        } else {
+            content::hash(&media_type, &body, selection)
+        };
         let path = uri
             .path_and_query()
             .map_or_else(|| uri.path().to_owned(), ToString::to_string);
@@ -65,6 +77,7 @@ impl Asked {
             content_type: media_type,
             body,
             body_hash,
+            bytes_hash: bytes_hash.filter(|hash| *hash != body_hash),
             content_hash,
         }
     }
@@ -72,10 +85,14 @@ impl Asked {
     /// The hash of method, concrete path and query, and body: what is stored and compared.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint_with(self.body_hash)
+    }
+
+    fn fingerprint_with(&self, body_hash: Fingerprint) -> Fingerprint {
         Fingerprint::of_parts(&[
             self.method.as_str().as_bytes(),
             self.path.as_bytes(),
-            self.body_hash.as_bytes(),
+            body_hash.as_bytes(),
         ])
     }
 
@@ -116,12 +133,14 @@ impl Asked {
         route: &Route,
     ) -> Claim {
         let fingerprint = self.fingerprint();
+        let former = self.bytes_hash.map(|hash| self.fingerprint_with(hash));
         let content_hash = self.content_hash();
         let subject = route.subject.as_deref().and_then(|at| self.subject(at));
         Claim {
             scope,
             key,
             fingerprint,
+            former,
             principal,
             owner: Engine::owner(),
             acts_here: false,
@@ -166,4 +185,18 @@ fn media_type(headers: &HeaderMap) -> String {
         .unwrap_or("")
         .trim()
         .to_ascii_lowercase()
+}
+
+/// Whether the boundary of a form is the one that its media type names: then whoever reads the form sees the same parts.
+fn says_its_boundary(headers: &HeaderMap, body: &[u8]) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let mut parameters = value.unwrap_or_default().split(';').skip(1);
+    let named = parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let is_it = name.trim().eq_ignore_ascii_case("boundary");
+        is_it.then(|| value.trim().trim_matches('"').as_bytes())
+    });
+    named.is_some() && named == content::boundary(body)
 }

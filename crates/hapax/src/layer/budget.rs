@@ -307,6 +307,15 @@ impl Hold {
         Bytes::from_owner(Owner { bytes, _hold: self })
     }
 
+    /// Gives back all but so many bytes.
+    pub(super) fn shrink_to(&mut self, bytes: usize) {
+        let budget = self.budget.clone();
+        let mut less = budget.nothing(self.tenant);
+        less.bytes = self.bytes.saturating_sub(bytes);
+        self.bytes -= less.bytes;
+        // Dropped, it refunds what it holds.
+    }
+
     /// Adds bytes. False if there is no room for them.
     async fn grow(&mut self, more: usize, beyond: usize) -> bool {
         let budget = self.budget.clone();

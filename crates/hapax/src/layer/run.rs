@@ -178,7 +178,7 @@ where
     B::Data: Send,
     B::Error: Into<BoxError> + Send,
 {
-    let (mut parts, outcome, body) = match handled {
+    let (mut parts, mut outcome, body) = match handled {
         Handled::Passed(response) => {
             Box::pin(release(setup, lease)).await;
             return Ran::Answered(response.map(ResponseBody::passed));
@@ -222,7 +222,6 @@ where
             return Ran::Answered(Response::from_parts(parts, ResponseBody::passing(passing)));
         }
     };
-    let mut outcome = outcome;
     let stored = answer::stored_headers(&parts.headers, route);
     outcome.headers.splice(0..0, stored);
     let id = lease.id();

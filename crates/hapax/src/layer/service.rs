@@ -15,6 +15,7 @@ use super::asked::Asked;
 use super::body::{BoxError, RequestBody, ResponseBody};
 use super::budget::{Hold, Unread};
 use super::derived::is_reserved;
+use super::encoded::decoded_bytes_max;
 use super::future::ResponseFuture;
 use super::key::KeyError;
 use super::layer::Setup;
@@ -201,8 +202,21 @@ where
             return Ok(Caller::of(&setup, &parts, keyed.route.problem_json).refuse(*problem));
         }
     };
-    let claim = claim(&keyed, &parts, bytes.clone()).await;
-    let tenant = claim.scope.tenant;
+    let tenant = keyed.tenant;
+    let decodes_to = decoded_bytes_max(&parts.headers, bytes.len());
+    let mut room = None;
+    if decodes_to > 0 {
+        room = setup.budget.hold(tenant, decodes_to);
+        if room.is_none() {
+            let caller = Caller::of(&setup, &parts, keyed.route.problem_json);
+            return Ok(caller.refuse(answer::overloaded()));
+        }
+    }
+    let claim = claim(&keyed, &parts, bytes.clone(), decodes_to).await;
+    if let (Some(room), Some(body)) = (&mut room, &claim.request.body) {
+        room.shrink_to(body.len());
+    }
+    let hold = (hold, room);
     let seen = match setup.observer.look(&setup.engine, &claim) {
         Ok(receipt) => {
             // The request is over: its answer needs the room.
@@ -232,7 +246,7 @@ fn begun<S, ReqBody, ResBody>(
     claim: (Claim, Option<Arc<Record>>),
     route: Arc<Route>,
     inner: S,
-    (request, hold): (Request<RequestBody<ReqBody>>, Hold),
+    (request, hold): (Request<RequestBody<ReqBody>>, (Hold, Option<Hold>)),
 ) -> Outliving<Result<run::Ran<ResBody>, S::Error>>
 where
     S: Service<Request<RequestBody<ReqBody>>, Response = Response<ResBody>> + Send + 'static,
@@ -252,9 +266,10 @@ where
     })
 }
 
-async fn claim(keyed: &Keyed, parts: &Parts, body: Bytes) -> Claim {
+/// The claim for a request, whose body may decode to so many bytes.
+async fn claim(keyed: &Keyed, parts: &Parts, body: Bytes, decodes_to: usize) -> Claim {
     let (tenant, principal) = (keyed.tenant, keyed.principal);
-    let asked = if body.len() > HASH_INLINE_BYTES_MAX {
+    let asked = if body.len().max(decodes_to) > HASH_INLINE_BYTES_MAX {
         let (method, uri, headers, route) = (
             parts.method.clone(),
             parts.uri.clone(),

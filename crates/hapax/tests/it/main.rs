@@ -6,6 +6,7 @@
 )]
 
 mod answers;
+mod bodies;
 mod callers;
 mod client;
 mod engine;

@@ -255,3 +255,42 @@ fn a_keyed_body_has_a_limit() {
     assert_eq!(answer.refusal(), (413, "payload_too_large".to_owned()));
     assert_eq!(proxied.upstream.count(), 0);
 }
+
+#[test]
+fn a_form_with_another_boundary_and_a_body_compressed_anew_are_the_same_request() {
+    let proxied = Proxied::plain();
+    let form = |boundary: &str| {
+        let content_type = format!("multipart/form-data; boundary={boundary}");
+        let headers = [
+            ("idempotency-key", "form"),
+            ("content-type", content_type.as_str()),
+        ];
+        let body = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--{boundary}--\r\n"
+        );
+        let answer = proxied.send("POST", "/echo", &headers, body.as_bytes());
+        (answer, body)
+    };
+    let (first, body) = form("one");
+    assert_eq!((first.status, first.text()), (200, body.clone()));
+    let (again, _) = form("two");
+    assert!(is_replay(&again));
+    assert_eq!(again.text(), body, "what the first one was answered");
+
+    let gzip = |level| {
+        let mut encoder =
+            flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level));
+        std::io::Write::write_all(&mut encoder, br#"{"a":1}"#).unwrap();
+        let headers = [
+            ("idempotency-key", "gzip"),
+            ("content-type", "application/json"),
+            ("content-encoding", "gzip"),
+        ];
+        let body = encoder.finish().unwrap();
+        (proxied.send("POST", "/echo", &headers, &body), body)
+    };
+    let (first, body) = gzip(0);
+    assert_eq!(first.body, body, "the upstream gets it as it came");
+    assert!(is_replay(&gzip(9).0));
+    assert_eq!(proxied.upstream.count(), 2);
+}

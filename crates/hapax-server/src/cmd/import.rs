@@ -47,7 +47,10 @@ pub(super) async fn run(args: &ImportMbox) -> Result<()> {
     };
     if let Some((name, why)) = asked.faults().into_iter().next() {
         let flag = name.replace('_', "-");
-        return Err(Usage::error(format!("--{flag} {why}")));
+        return Err(Usage::hinted(
+            format!("--{flag} {why}"),
+            "`hapax import mbox --help` explains it",
+        ));
     }
     let (root, new, file_bytes) = found(&args.file, asked)?;
     let mut signals = Signals::watch()?;
@@ -259,7 +262,10 @@ fn report(import: &Import, took: Duration, json: bool, stalled: Option<&str>) ->
         let why = import.error.as_deref().unwrap_or("for no known reason");
         let again = "put that right and run the same command again";
         let (why, next) = advised(why).unwrap_or((why, again));
-        out::note(&format!("the import {} failed: {why}\nhint: {next}", import.id));
+        out::note(&format!(
+            "the import {} failed: {why}\nhint: {next}",
+            import.id
+        ));
         return Ok(());
     }
     out::line(&format!(

@@ -82,7 +82,7 @@ fn migrating_from_eight_threads_at_once_runs_each_migration_once() {
     let connection = rusqlite::Connection::open(&path).expect("the file opens");
     assert_eq!(
         count(&connection, "SELECT count(1) FROM schema_migration"),
-        21
+        22
     );
 }
 

@@ -67,7 +67,7 @@ async fn the_name_of_a_token_travels_from_its_row_into_the_audit_trail_and_into_
         let asked = Fingerprint::of(b"asked");
         let claim = Claim::new(scope, Key::new(key).unwrap(), asked, Engine::owner());
         let id = claim.id();
-        let _granted = engine.claim(claim).await.unwrap();
+        let _held = engine.claim(claim).await.unwrap();
         let actor = caller.to_string();
         let deleted = engine.delete(Tenant::DEFAULT, id, &actor).await;
         deleted.unwrap().unwrap();

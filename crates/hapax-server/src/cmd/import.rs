@@ -47,7 +47,10 @@ pub(super) async fn run(args: &ImportMbox) -> Result<()> {
     };
     if let Some((name, why)) = asked.faults().into_iter().next() {
         let flag = name.replace('_', "-");
-        return Err(Usage::error(format!("--{flag} {why}")));
+        return Err(Usage::hinted(
+            format!("--{flag} {why}"),
+            "`hapax import mbox --help` explains it",
+        ));
     }
     let (root, new, file_bytes) = found(&args.file, asked)?;
     let mut signals = Signals::watch()?;

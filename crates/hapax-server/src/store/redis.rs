@@ -40,7 +40,12 @@ pub(crate) fn check(config: &Config) -> Result<()> {
 /// # Errors
 /// [`Usage`] when the URL is none. It may hold a password, so it is not repeated.
 pub(crate) fn target(config: &Config) -> Result<Target> {
-    let target = Target::parse(&config.redis).map_err(|why| Usage::error(why.to_string()))?;
+    let target = Target::parse(&config.redis).map_err(|why| {
+        Usage::hinted(
+            why,
+            "give --redis redis://HOST:PORT, or leave it out: no Redis is needed",
+        )
+    })?;
     Ok(match config.redis_wait_replicas {
         0 => target,
         replicas => target.waiting_for(replicas),

@@ -100,8 +100,8 @@ impl PgLedger {
             Ok(found) => found,
             Err(error) => return Err(link.give_up(error).await),
         };
-        let merges = Messages::of(Plan::merges(&batch, &found));
-        let merged = merged(link, statements, to, &merges).await?;
+        let messages = Messages::of(Plan::merges(&batch, &found));
+        let merged = merged(link, statements, to, &messages).await?;
         let bytes = bytes + bytes_of(&batch);
         let judged = aside(bytes, move || {
             Plan::of(batch, &policies, found, &merged, at.now, Uuid::now_v7)
@@ -122,12 +122,12 @@ async fn merged(
     link: &mut Link,
     statements: &'static Statements,
     tenant: Uuid,
-    merges: &Messages,
+    messages: &Messages,
 ) -> Result<Vec<Merged>, Failure> {
-    if merges.entry_id.is_empty() {
+    if messages.entry_id.is_empty() {
         return Ok(Vec::new());
     }
-    let order = Order::Query(&statements.message_there, merges.params(&tenant));
+    let order = Order::Query(&statements.message_there, messages.params(&tenant));
     let answers = link.look(vec![order]).await?;
     let merged = answers.iter().flatten().map(rows::merged);
     match merged.collect() {

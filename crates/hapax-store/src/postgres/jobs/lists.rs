@@ -58,17 +58,17 @@ impl PgLedger {
             .reader
             .scoped("finding jobs by name", SET_TENANT, &to, NAMED, &params)
             .await?;
-        let mut named = HashMap::new();
+        let mut found = HashMap::new();
         for row in &rows {
             let (nth, id, key): (i64, &str, &str) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
             let nth = usize::try_from(nth - 1).unwrap_or(usize::MAX);
             let id = word(JobId::new(id))?;
             let is_it = |name: &JobId| key == name.as_str() || id.goes_by(name);
             if names.get(nth).is_some_and(is_it) {
-                named.insert(nth, id);
+                found.insert(nth, id);
             }
         }
-        for (nth, id) in named {
+        for (nth, id) in found {
             names[nth] = id;
         }
         Ok(names)

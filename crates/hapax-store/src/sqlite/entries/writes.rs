@@ -134,7 +134,7 @@ fn merged(
     tenant: Tenant,
     merges: Vec<Merged>,
 ) -> Result<Vec<Merged>, Fault> {
-    let mut merged = Vec::new();
+    let mut known = Vec::new();
     let mut there = connection.prepare_cached(&sql.message_there)?;
     for merge in merges {
         let params = params![
@@ -143,10 +143,10 @@ fn merged(
             merge.message.as_bytes()
         ];
         if there.query_row(params, |row| row.get(0))? {
-            merged.push(merge);
+            known.push(merge);
         }
     }
-    Ok(merged)
+    Ok(known)
 }
 
 /// How much memory a batch holds, roughly.

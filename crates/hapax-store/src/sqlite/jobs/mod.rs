@@ -109,8 +109,8 @@ impl Queue for SqliteLedger {
         Box::pin(async move {
             at_most("finding jobs by name", "names", names.len(), ACTS_MAX)?;
             self.read(move |connection| {
-                let named = names.iter();
-                named
+                names
+                    .iter()
                     .map(|name| rows::named(connection, tenant, name))
                     .collect()
             })

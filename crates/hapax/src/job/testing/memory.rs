@@ -175,12 +175,12 @@ impl Queue for MemoryQueue {
 
     fn named(&self, tenant: Tenant, names: Vec<JobId>) -> Answer<'_, Vec<JobId>> {
         let rows = self.rows();
-        let named = names.into_iter().map(JobId::normal).map(|name| {
+        let found = names.into_iter().map(JobId::normal).map(|name| {
             let is_it = |job: &&Job| job.key == name.as_str() || job.id.goes_by(&name);
-            let found = rows.of(tenant).find(is_it).map(|job| job.id.clone());
-            found.unwrap_or(name)
+            let job = rows.of(tenant).find(is_it).map(|job| job.id.clone());
+            job.unwrap_or(name)
         });
-        answer(named.collect())
+        answer(found.collect())
     }
 
     fn job(&self, tenant: Tenant, id: JobId) -> Answer<'_, Option<(Job, Vec<Op>)>> {

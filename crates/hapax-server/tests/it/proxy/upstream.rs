@@ -160,6 +160,56 @@ fn text_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     (length > 0).then(|| line.trim_end().to_owned())
 }
 
+/// Where answers take their time, or end in a way of their own.
+const GOES_ON: [&str; 6] = [
+    "/events",
+    "/events-broken",
+    "/events-whole",
+    "/trailers",
+    "/late",
+    "/late-chunked",
+];
+
+/// Answers at one of [`GOES_ON`]. `None` ends the connection.
+fn go_on(path: &str, stream: &mut TcpStream, seen: &Seen) -> Option<()> {
+    let mut send = |bytes: &[u8]| stream.write_all(bytes).ok();
+    match path {
+        "/events" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: 1\n\n")?;
+            seen.gate();
+            send(b"data: 2\n\n")?;
+            None
+        }
+        // One event, then silence and a connection that breaks in the middle of a chunk.
+        "/events-broken" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
+            seen.gate();
+            send(b"9\r\ndat")?;
+            None
+        }
+        "/events-whole" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
+            seen.gate();
+            send(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
+        }
+        "/trailers" => send(
+            b"HTTP/1.1 200 OK\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 7\r\n\r\n",
+        ),
+        // The head, and the body when the gate opens.
+        "/late" => {
+            send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")?;
+            seen.gate();
+            send(b"hello")
+        }
+        "/late-chunked" => {
+            send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
+            seen.gate();
+            send(b"5\r\nhello\r\n0\r\n\r\n")
+        }
+        other => unreachable!("{other} is on the list"),
+    }
+}
+
 /// Answers as the path says. `None` ends the connection.
 fn answer(
     call: &Call,
@@ -168,6 +218,9 @@ fn answer(
     reader: &mut BufReader<TcpStream>,
     seen: &Seen,
 ) -> Option<()> {
+    if GOES_ON.contains(&call.path()) {
+        return go_on(call.path(), stream, seen);
+    }
     let mut send = |bytes: &[u8]| stream.write_all(bytes).ok();
     match call.path() {
         "/gate" => {
@@ -222,38 +275,6 @@ fn answer(
             "connection: x-hop\r\nx-hop: 1\r\nkeep-alive: timeout=5\r\nproxy-authenticate: Basic\r\ntrailer: x\r\nx-kept: 1\r\n",
             b"hop",
         )),
-        "/events" => {
-            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: 1\n\n")?;
-            seen.gate();
-            send(b"data: 2\n\n")?;
-            None
-        }
-        // One event, then silence and a connection that breaks in the middle of a chunk.
-        "/events-broken" => {
-            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
-            seen.gate();
-            send(b"9\r\ndat")?;
-            None
-        }
-        "/events-whole" => {
-            send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")?;
-            seen.gate();
-            send(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
-        }
-        "/trailers" => send(
-            b"HTTP/1.1 200 OK\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 7\r\n\r\n",
-        ),
-        // The head, and the body when the gate opens.
-        "/late" => {
-            send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n")?;
-            seen.gate();
-            send(b"hello")
-        }
-        "/late-chunked" => {
-            send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
-            seen.gate();
-            send(b"5\r\nhello\r\n0\r\n\r\n")
-        }
         "/upgrade" => {
             send(b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: yes\r\n\r\n")?;
             let mut piece = [0; 1024];

@@ -112,14 +112,14 @@ pub(crate) fn told(error: &anyhow::Error) -> (String, String) {
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.is::<Usage>())
+    error.chain().any(<dyn std::error::Error>::is::<Usage>)
 }
 
 /// A message whose last clause says what to do, in two.
 pub(crate) fn advised(text: &str) -> Option<(&str, &str)> {
     let (message, advice) = text.rsplit_once("; ")?;
     // Inside quotes it is what somebody typed.
-    let is_whole = |part: &str| part.matches('"').count() % 2 == 0;
+    let is_whole = |part: &str| part.matches('"').count().is_multiple_of(2);
     (is_whole(message) && is_whole(advice)).then_some((message, advice))
 }
 

@@ -138,12 +138,7 @@ fn under_keys(handler: MethodRouter<App>, app: &App, keyed: Keyed) -> MethodRout
         .routes(table)
         .observer(Arc::clone(&app.observer))
         .budget(app.budget.clone())
-        .caller_of(|parts| {
-            Ok(parts
-                .extensions
-                .get::<Caller>()
-                .and_then(|caller| caller.principal()))
-        });
+        .caller_of(|parts| Ok(parts.extensions.get::<Caller>().and_then(Caller::principal)));
     // Refusals take their form within the layer, so that what is recorded is what was sent.
     let pages = Pages::of(app.docs.as_ref(), Pages::Own);
     handler

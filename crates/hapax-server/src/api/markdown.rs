@@ -28,9 +28,11 @@ pub(super) fn html(page: &str, folder: &str) -> String {
                     (item, _) => items.push(item.unwrap_or(next).to_owned()),
                 }
             }
-            let items = items.iter().map(|item| inline(item, folder));
-            let items: String = items.map(|item| format!("<li>{item}</li>\n")).collect();
-            let _ = writeln!(out, "<ul>\n{items}</ul>");
+            out.push_str("<ul>\n");
+            for item in items {
+                let _ = writeln!(out, "<li>{}</li>", inline(&item, folder));
+            }
+            out.push_str("</ul>\n");
         } else {
             let mut text = line.to_owned();
             while let Some(next) = lines.next_if(|next| is_of_a_paragraph(next)) {

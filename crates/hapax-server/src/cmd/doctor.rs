@@ -238,7 +238,8 @@ fn token(data: &Path) -> Option<Check> {
     let path = data.join("token");
     let shown = path.display();
     let mode = std::fs::metadata(&path).ok()?.permissions().mode() & 0o777;
-    Some(if mode & 0o077 == 0 {
+    let for_others = mode & 0o077;
+    Some(if for_others == 0 {
         Check::ok("token", format!("{shown}, for its owner alone"))
     } else {
         Check::warn(

@@ -71,10 +71,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let interrupted = if track.left() == 0 {
         false
     } else {
-        let (heard, shown) = (Arc::clone(&track), bars.clone());
+        let (heard, drawn) = (Arc::clone(&track), bars.clone());
         let events = Events::to(move |event| {
             heard.hear(event);
-            shown.hear(event);
+            drawn.hear(event);
         });
         let turns = Arc::new(Semaphore::new(args.concurrency));
         let download = Download::new(downloader, events).in_turns(Arc::clone(&turns));

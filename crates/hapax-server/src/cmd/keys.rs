@@ -130,15 +130,12 @@ async fn erase(id: Option<RecordId>, subject: Option<&str>, of: &OfTenant) -> Re
     let store = open(of).await?;
     let engine = store.engine();
     let actor = "hapax keys erase";
-    let erased = match id {
-        Some(id) => {
-            let erased = engine.erase(of.tenant, id, actor).await?;
-            erased.map(|_| 1).ok_or_else(|| unknown(of, id))
-        }
-        None => {
-            let subject = Subject::of(subject.unwrap_or_default().as_bytes());
-            Ok(engine.erase_subject(of.tenant, subject, actor).await?)
-        }
+    let erased = if let Some(id) = id {
+        let erased = engine.erase(of.tenant, id, actor).await?;
+        erased.map(|_| 1).ok_or_else(|| unknown(of, id))
+    } else {
+        let subject = Subject::of(subject.unwrap_or_default().as_bytes());
+        Ok(engine.erase_subject(of.tenant, subject, actor).await?)
     };
     store.close().await;
     let erased = erased?;

@@ -16,8 +16,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::body::BoxError;
 use super::budget::{Buffer, upper};
+use super::grpc;
 use super::layer::Setup;
-use super::run::hold_in_doubt;
+use super::run::{hold_in_doubt, release};
 use crate::Settled;
 
 /// How many pieces wait for a slow caller.
@@ -127,6 +128,11 @@ where
                 caller
                     .send(settled(setup, lease, outcome, Piece::End).await)
                     .await
+            }
+            Ended::Trailed(trailers) if grpc::refuses_credential(&trailers) => {
+                release(setup, lease).await;
+                caller.send(Piece::Frame(Frame::trailers(trailers))).await?;
+                caller.send(Piece::End).await
             }
             Ended::Trailed(trailers) => {
                 let last = Piece::Frame(Frame::trailers(trailers));

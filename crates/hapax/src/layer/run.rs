@@ -349,7 +349,7 @@ fn begun(buffer: Buffer) -> Bytes {
     Setup::sent(bytes, hold)
 }
 
-async fn release(setup: &Setup, lease: Lease) {
+pub(super) async fn release(setup: &Setup, lease: Lease) {
     let id = lease.id();
     if let Err(error) = setup.observer.release(&setup.engine, lease).await {
         tracing::error!(%id, %error, "the key was not given back; it is free when its lease runs out");

@@ -17,8 +17,8 @@ use tower::ServiceExt;
 /// A service that answers this status, within a layer with these routes.
 fn app(status: StatusCode, routes: Routes) -> (Router, IdempotencyLayer) {
     let engine = Engine::new(Arc::new(MemoryLedger::new()));
-    let router = Router::new().route("/pay", post(move || async move { (status, "paid") }));
-    (router, IdempotencyLayer::new(engine).routes(routes))
+    let app = Router::new().route("/pay", post(move || async move { (status, "paid") }));
+    (app, IdempotencyLayer::new(engine).routes(routes))
 }
 
 async fn pay(app: &Router, headers: &[(&str, &str)], body: &'static str) -> Response<Body> {

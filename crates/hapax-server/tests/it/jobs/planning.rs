@@ -111,6 +111,10 @@ fn uuid_of(key: &str) -> String {
     )
 }
 
+#[allow(
+    clippy::too_many_lines,
+    reason = "one walk through every route that takes an id"
+)]
 fn a_job_is_taken_by_its_uuid_and_by_its_key_everywhere(store: Store) {
     let node = store.serve("");
     for n in 0..2 {

@@ -210,6 +210,40 @@ fn go_on(path: &str, stream: &mut TcpStream, seen: &Seen) -> Option<()> {
     }
 }
 
+/// Answers at a path for which a credential is needed: `Bearer good` may, the others are told so.
+fn guard(call: &Call, number: usize, stream: &mut TcpStream, seen: &Seen) -> Option<()> {
+    let mut send = |bytes: &[u8]| stream.write_all(bytes).ok();
+    let credential = call.header("authorization");
+    let done = format!("call {number}");
+    if !call.path().starts_with("/guarded-grpc") {
+        let status = match credential {
+            Some("Bearer good") => 201,
+            Some("Bearer poor") => 403,
+            Some(_) => 401,
+            None => 407,
+        };
+        if status != 201 && call.path() == "/guarded-late" {
+            seen.gate();
+        }
+        return send(&whole(status, "", done.as_bytes()));
+    }
+    let status = match credential {
+        Some("Bearer good") => 0,
+        Some("Bearer poor") => 7,
+        Some(_) | None => 16,
+    };
+    let headers = format!("content-type: application/grpc\r\ngrpc-status: {status}\r\n");
+    if status == 0 {
+        return send(&whole(200, &headers, done.as_bytes()));
+    }
+    if call.path() == "/guarded-grpc" {
+        return send(&whole(200, &headers, b""));
+    }
+    // Behind the messages.
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ntransfer-encoding: chunked\r\ntrailer: grpc-status\r\n\r\n";
+    send(format!("{head}1\r\nx\r\n0\r\ngrpc-status: {status}\r\n\r\n").as_bytes())
+}
+
 /// Answers as the path says. `None` ends the connection.
 fn answer(
     call: &Call,
@@ -221,37 +255,14 @@ fn answer(
     if GOES_ON.contains(&call.path()) {
         return go_on(call.path(), stream, seen);
     }
+    if call.path().starts_with("/guarded") {
+        return guard(call, number, stream, seen);
+    }
     let mut send = |bytes: &[u8]| stream.write_all(bytes).ok();
     match call.path() {
         "/gate" => {
             seen.gate();
             send(&whole(201, "content-type: text/plain\r\n", format!("call {number}").as_bytes()))
-        }
-        // Only `Bearer good` may; the others are told so, and at `/guarded-late` when the gate opens.
-        "/guarded" | "/guarded-late" => {
-            let status = match call.header("authorization") {
-                Some("Bearer good") => 201,
-                Some("Bearer poor") => 403,
-                Some(_) => 401,
-                None => 407,
-            };
-            if status != 201 && call.path() == "/guarded-late" {
-                seen.gate();
-            }
-            send(&whole(status, "", format!("call {number}").as_bytes()))
-        }
-        // The same as gRPC says it: in the head of an answer without messages, or behind the messages.
-        "/guarded-grpc" | "/guarded-grpc-stream" => {
-            let status = match call.header("authorization") {
-                Some("Bearer good") => return send(&whole(200, "grpc-status: 0\r\n", format!("call {number}").as_bytes())),
-                Some("Bearer poor") => 7,
-                Some(_) | None => 16,
-            };
-            if call.path() == "/guarded-grpc" {
-                return send(&whole(200, &format!("grpc-status: {status}\r\n"), b""));
-            }
-            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: grpc-status\r\n\r\n";
-            send(format!("{head}1\r\nx\r\n0\r\ngrpc-status: {status}\r\n\r\n").as_bytes())
         }
         "/echo" => send(&whole(200, "content-type: application/octet-stream\r\n", &call.body)),
         "/binary" => send(&whole(200, "content-type: image/png\r\n", &binary())),

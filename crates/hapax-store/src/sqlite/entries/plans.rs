@@ -75,10 +75,8 @@ fn every_statement_on_entries_goes_through_an_index_and_sorts_nothing() {
             );
         }
         let newest = plan(&connection, &sql.words_newest);
-        assert!(
-            newest.iter().all(|step| !step.contains("B-TREE")),
-            "the newest are walked, not sorted: {newest:?}"
-        );
+        let sorts = newest.iter().any(|step| step.contains("B-TREE"));
+        assert!(!sorts, "the newest are walked: {newest:?}");
         // The index of words is asked first, and each row that it names is looked up by its number.
         for sql in [&sql.words_newest, &sql.words_best] {
             let plan = plan(&connection, sql);

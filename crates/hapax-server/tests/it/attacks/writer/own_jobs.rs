@@ -267,8 +267,8 @@ fn the_key_of_a_programs_operation_opens_nothing_from_another_job(store: Store) 
         let whole: Value = serde_json::from_str(&before).unwrap();
         let ops = whole["ops"].as_array().unwrap();
         for op in ops {
-            let begin = json!({"job_id": own, "kind": op["kind"], "op_key": op["op_key"], "class": "replayable", "token": "t"});
-            let begun = house.post(&writer, "/v1/ops/begin", &begin);
+            let asked = json!({"job_id": own, "kind": op["kind"], "op_key": op["op_key"], "class": "replayable", "token": "t"});
+            let begun = house.post(&writer, "/v1/ops/begin", &asked);
             assert_eq!(begun.refusal(), (409, "key_conflict".to_owned()));
             assert!(begun.json()["result"].is_null(), "{}", begun.text());
         }

@@ -51,7 +51,7 @@ async fn add(ledger: &PgLedger, of: u128, id: u128, items: Vec<NewItem>) -> Batc
 async fn entry(ledger: &PgLedger, of: u128, text: &str) -> NewItem {
     let incoming = draft(&json!({"source": "web", "clean_text": text}));
     let done = write(ledger, of, vec![incoming]).await;
-    NewItem::of_row(&row(&done[0]).1).expect("it has a text")
+    NewItem::of_row(row(&done[0]).1).expect("it has a text")
 }
 
 async fn items(ledger: &PgLedger, of: u128, batch: &Batch) -> Vec<Item> {

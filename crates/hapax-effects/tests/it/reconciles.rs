@@ -143,7 +143,7 @@ async fn only_old_parts_that_no_job_can_continue_are_removed() {
     check(&bench, &queue, expected).await;
     let left = bench.staged();
     assert_eq!(writers.len(), 1, "somebody still writes");
-    let name = |id: &JobId, epoch: i64| format!("{id}.{epoch}.part");
+    let name = |id: &JobId, epoch: i64| format!("{}.{epoch}.part", id.as_str());
     let mut kept = vec![
         name(&resumable, 1),
         format!("{}.json", name(&resumable, 1)),

@@ -1,3 +1,5 @@
+//! How a caller is told from what a request carries, and how a token's name travels.
+
 use hapax::Engine;
 use hapax_core::{Claim, Fingerprint, Key, Ledger, NoteScan, Scope};
 use hapax_store::MemoryLedger;

@@ -412,14 +412,19 @@ fn read(path: &Path) -> Result<Table> {
     toml::from_str(&text).map_err(|why| anyhow!(unread(path, &text, &why)))
 }
 
-/// Where in the file what cannot be read stands, and why, on one line.
+/// Where in the file what cannot be read stands, and why, on one line. Of the value nothing is shown: it may be a secret.
 fn unread(path: &Path, text: &str, why: &toml::de::Error) -> String {
     let said: Vec<&str> = why.message().lines().map(str::trim).collect();
     let at = why.span().and_then(|span| text.get(..span.start));
-    let line = at.map_or(String::new(), |before| {
-        format!(", line {}", before.matches('\n').count() + 1)
+    let place = at.map_or(String::new(), |before| {
+        let key = before
+            .rsplit('\n')
+            .next()
+            .and_then(|line| line.split_once('='));
+        let key = key.map_or(String::new(), |(key, _)| format!(": {}", key.trim()));
+        format!(", line {}{key}", before.matches('\n').count() + 1)
     });
-    format!("{}{line}: {}", path.display(), said.join(", "))
+    format!("{}{place}: {}", path.display(), said.join(", "))
 }
 
 /// The text of a variable as the type that its key has.

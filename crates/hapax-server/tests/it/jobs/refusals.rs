@@ -17,7 +17,7 @@ fn the_form_of_a_body_is_checked_and_the_fault_is_named(store: Store) {
     };
     let long = "x".repeat(9000);
     for (path, body, fault) in [
-        ("/v1/jobs", json!({}), "."),
+        ("/v1/jobs", json!({}), "work_id"),
         ("/v1/jobs", with("work_id", json!(7)), "work_id"),
         ("/v1/jobs", with("work_id", json!("")), "work_id"),
         ("/v1/jobs", with("work_id", json!("a\u{0}b")), "work_id"),
@@ -35,7 +35,7 @@ fn the_form_of_a_body_is_checked_and_the_fault_is_named(store: Store) {
         ("/v1/jobs", with("kind", json!("x".repeat(65))), "kind"),
         ("/v1/jobs", with("max_attempts", json!(0)), "max_attempts"),
         ("/v1/jobs", with("unknown", json!(1)), "unknown"),
-        ("/v1/jobs/lease", json!({}), "."),
+        ("/v1/jobs/lease", json!({}), "owner"),
         ("/v1/jobs/lease", json!({"owner": ""}), "owner"),
         ("/v1/jobs/lease", json!({"owner": "x".repeat(201)}), "owner"),
         ("/v1/jobs/lease", json!({"owner": "a\nb"}), "owner"),
@@ -71,7 +71,7 @@ fn the_form_of_a_body_is_checked_and_the_fault_is_named(store: Store) {
             json!({"owner": "w", "kinds": ["a", "B"]}),
             "kinds[1]",
         ),
-        ("/v1/jobs/x/advance", json!({}), "."),
+        ("/v1/jobs/x/advance", json!({}), "to_state"),
         (
             "/v1/jobs/x/advance",
             json!({"to_state": "head_done"}),
@@ -89,8 +89,8 @@ fn the_form_of_a_body_is_checked_and_the_fault_is_named(store: Store) {
         ),
         ("/v1/jobs/x/fail", json!({"error": "a\u{0}b"}), "error"),
         ("/v1/jobs/x/renew", json!({"ttl_s": 1e9}), "ttl_s"),
-        ("/v1/ops/begin", json!({"job_id": "x"}), "."),
-        ("/v1/ops/x/complete", json!({"token": "t"}), "."),
+        ("/v1/ops/begin", json!({"job_id": "x"}), "kind"),
+        ("/v1/ops/x/complete", json!({"token": "t"}), "result"),
         (
             "/v1/ops/x/complete",
             json!({"token": "t", "result": 1, "advance_to": "X"}),
@@ -99,7 +99,7 @@ fn the_form_of_a_body_is_checked_and_the_fault_is_named(store: Store) {
         (
             "/v1/ops/x/fail",
             json!({"token": "t", "retryable": true}),
-            ".",
+            "error",
         ),
         ("/v1/reconcile", json!({"dry_run": 1}), "dry_run"),
     ] {
